@@ -1,4 +1,4 @@
-import { LONGEST_TIMER } from "../core/engine/clock.ts";
+import { MAX_TIMER_MS } from "../core/engine/clock.ts";
 
 /**
  * How calls of a tool are treated if the tool's annotations are missing or wrong.
@@ -137,7 +137,7 @@ export function checkOptions(options: WrapOptions): void {
     wrong(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
   }
   if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
-  const times = Object.entries({ keep, startTimeout }).map((each) => [...each, LONGEST_TIMER] as const);
+  const times = Object.entries({ keep, startTimeout }).map((each) => [...each, MAX_TIMER_MS] as const);
   const counts = Object.entries({ concurrency, processes }).map((each) => [...each, MOST_AT_ONCE] as const);
   for (const [what, value = 0, most] of [...times, ...counts]) {
     if (value > most) wrong(`${what} of ${name} is ${value}; it takes up to ${most}`);

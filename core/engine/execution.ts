@@ -9,13 +9,13 @@ import { outside } from "./guard/guard.ts";
 import type { Lease } from "./job-lease.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { handWinners, tell } from "./replay/cancellation.ts";
+import { deliverWinners, interrupt } from "./replay/cancellation.ts";
 import { Awaitables } from "./replay/commands/awaitables.ts";
 import { hasEffects } from "./replay/commands/command.ts";
 import { Commands } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
 import { Wakeup } from "./replay/commands/wakeup.ts";
-import { Blocked, CHANGED, endsDiffer } from "./replay/determinism.ts";
+import { Blocked, CODE_CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
@@ -23,28 +23,28 @@ import { type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "./run
 import { layersOf } from "./steps/layers.ts";
 
 /** Created once, because each new error would capture a stack. */
-const OVER = new DOMException("the execution is over", "AbortError");
+const EXECUTION_OVER = new DOMException("the execution is over", "AbortError");
 
 export class Execution {
   readonly #fn: Runnable;
   readonly #args: unknown;
-  readonly #over = new AbortController();
+  readonly #executionEnd = new AbortController();
   /** For the function's signal: aborted at a cancellation, the deadline or a lost lease. */
-  readonly #stopped = new AbortController();
+  readonly #functionStop = new AbortController();
   readonly #parts: ReturnType<typeof partsOf>;
   readonly #scope: Scope;
 
   constructor(fn: Runnable, args: unknown, journal: Journal, lease: Lease, runtime: Runtime) {
     this.#fn = fn;
     this.#args = args;
-    this.#parts = partsOf(journal, lease, runtime, this.#over.signal);
+    this.#parts = partsOf(journal, lease, runtime, this.#executionEnd.signal);
     const { pass } = this.#parts;
     const isLive = () => !pass.isReplaying;
-    const heard = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
+    const live = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
     this.#scope = new Scope({
       ...this.#parts,
-      signal: this.#stopped.signal,
-      runtime: { ...runtime, ...heard },
+      signal: this.#functionStop.signal,
+      runtime: { ...runtime, ...live },
       contextOf,
     });
   }
@@ -54,12 +54,12 @@ export class Execution {
     const { runtime, lease, wakeup, awaitables, pass, writer } = this.#parts;
     const abort = () => {
       this.#cut();
-      this.#stopped.abort(runtime.signal.reason);
+      this.#functionStop.abort(runtime.signal.reason);
       this.#abort(runtime.signal.reason);
       wakeup.wake();
     };
     lease.onNews = (promise) => {
-      awaitables.heard(promise);
+      awaitables.onNews(promise);
       wakeup.wake();
     };
     runtime.signal.addEventListener("abort", abort, { once: true });
@@ -69,7 +69,7 @@ export class Execution {
       pass.isReplaying = false;
       const before = new Set([...this.#parts.commands.open].filter(hasEffects));
       const cancel = (at: number, by?: "deadline", reason?: string) =>
-        tell(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
+        interrupt(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
@@ -77,7 +77,7 @@ export class Execution {
         verify: () => this.#again().#differenceTo(this.#parts),
         stop: () => {
           const reason = new DeadlineExceeded();
-          this.#stopped.abort(reason);
+          this.#functionStop.abort(reason);
           for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
         },
         // An outcome that settles at the deadline itself is too late.
@@ -87,7 +87,7 @@ export class Execution {
       if (error instanceof Blocked) return { kind: "blocked", reason: error.message };
       if (error instanceof LeaseLost) {
         this.#cut();
-        this.#stopped.abort(error);
+        this.#functionStop.abort(error);
       }
       throw error;
     } finally {
@@ -122,8 +122,8 @@ export class Execution {
     try {
       await again.#repeat(this.#parts);
       const command = commands.get(outcome.op);
-      if (command) await replay.hand(command, await record(outcome));
-      await handWinners(again.#parts, record);
+      if (command) await replay.deliver(command, await record(outcome));
+      await deliverWinners(again.#parts, record);
       return pass.next !== undefined || (pass.end !== undefined && "value" in pass.end);
     } finally {
       again.#close();
@@ -135,7 +135,7 @@ export class Execution {
     const { pass, replay } = this.#parts;
     pass.isReplaying = true;
     await this.#replay();
-    for (const path of writer.heard) await replay.heard(path, { kind: "heard", op: path });
+    for (const path of writer.reachedPaths) await replay.deliverAgain(path, { kind: "reached", op: path });
   }
 
   /** Runs the function from the records of the first pass alone. Resolves with how that differs, in words. */
@@ -144,7 +144,7 @@ export class Execution {
     try {
       await this.#repeat(first);
     } catch (error) {
-      if (error instanceof Blocked) return `did something else: ${error.message.replace(CHANGED, "")}`;
+      if (error instanceof Blocked) return `did something else: ${error.message.replace(CODE_CHANGED, "")}`;
       throw error;
     } finally {
       this.#close();
@@ -163,11 +163,11 @@ export class Execution {
 
   #close(): void {
     this.#scope.abandon();
-    this.#abort(OVER);
+    this.#abort(EXECUTION_OVER);
   }
 
   #abort(reason: unknown): void {
-    this.#over.abort(reason);
+    this.#executionEnd.abort(reason);
     for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
   }
 }
@@ -205,12 +205,12 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
 }
 
 /** A proxy of `whole` whose methods do nothing unless `isHeard()`. They run outside of the function's guard. */
-function onlyIf<T extends object>(isHeard: () => boolean, whole: T): T {
-  return new Proxy(whole, {
+function onlyIf<T extends object>(isLive: () => boolean, service: T): T {
+  return new Proxy(service, {
     get(target, name) {
       const method: unknown = Reflect.get(target, name);
       if (typeof method !== "function") return method;
-      return (...args: unknown[]) => (isHeard() ? outside(() => method.apply(target, args)) : undefined);
+      return (...args: unknown[]) => (isLive() ? outside(() => method.apply(target, args)) : undefined);
     },
   });
 }

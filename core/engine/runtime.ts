@@ -62,7 +62,7 @@ export interface Runtime extends JobOfStep {
   /** Whether a step that nothing awaits is refused; set in tests. */
   awaitsSteps?: boolean;
   /** How many calls of `ctx` a run may make before the next is refused as an endless loop; set in tests. */
-  mostCalls?: number;
+  maxCalls?: number;
 }
 
 export type ExecutionEnd =

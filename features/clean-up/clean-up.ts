@@ -1,5 +1,5 @@
 import { NondeterminismError } from "../../core/author/context.ts";
-import { machineClock, words } from "../../core/engine/clock.ts";
+import { durationInWords, machineClock } from "../../core/engine/clock.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { HeldTask, TaskLease } from "../../core/engine/lease/lease.ts";
@@ -87,7 +87,7 @@ export class CleanUp {
     const told = () => journal.events.find(({ event }) => event.kind === "cancelled");
     // A job that cannot end before its deadline may have been told of it long before it was cancelled.
     const until = Math.max(told()?.promise.createdAt ?? Date.now(), promise.settledAt ?? 0) + time;
-    const overdue = new Error(`it did not end within ${words(time)}`);
+    const overdue = new Error(`it did not end within ${durationInWords(time)}`);
     const stop = new AbortController();
     const cancelTimer = machineClock.after(until - Date.now(), () => stop.abort(overdue));
     const job = localId(promise.id, this.#setup.options.namespace);

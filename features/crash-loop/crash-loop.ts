@@ -30,7 +30,7 @@ export interface Mark {
 }
 
 /** The record of an execution that has nothing else to record. */
-export const SIGN: JournalEntry = { kind: "heard", op: "" };
+export const SIGN: JournalEntry = { kind: "alive", op: "" };
 
 /** Whether an execution that is suspended under this version has to leave a sign. */
 export function needsSign(journal: Journal, version: number): boolean {

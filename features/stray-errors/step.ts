@@ -45,7 +45,7 @@ export function containStrayErrors(log: WorkerLog): void {
   });
   // The attempt may still handle the rejection, so it does not fail.
   process.on("unhandledRejection", (reason) => {
-    currentPass()?.unhandled(reason);
+    currentPass()?.unhandledRejection(reason);
     const attempt = attempts.getStore();
     if (attempt) attempt.log.error("unhandled rejection", { step: attempt.step, reason: reasonOf(reason) });
     else log.error({ reason: reasonOf(reason) }, "unhandled rejection");

@@ -10,7 +10,7 @@ const MOST = 12;
 export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, entries }) => {
   const { finished_at } = job;
   const [isWhole, setWhole] = useState(false);
-  const shown = entries.filter(({ kind }) => kind !== "heard");
+  const shown = entries.filter(({ kind }) => kind !== "reached" && kind !== "alive");
   const hidden = isWhole ? 0 : Math.max(0, shown.length - MOST);
   return (
     <ol class="timeline">

@@ -241,7 +241,7 @@ class Trial {
       events,
       ...(nextArgs && { nextArgs }),
       signal,
-      mostCalls: MOST_CALLS,
+      maxCalls: MOST_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),

@@ -161,7 +161,7 @@ function hearRejections(log: LineLog): void {
   if (isHearing) return;
   isHearing = true;
   globalThis.addEventListener?.("unhandledrejection", ({ reason }) => {
-    currentPass()?.unhandled(reason);
+    currentPass()?.unhandledRejection(reason);
     log.error({ reason: reasonOf(reason) }, "unhandled rejection");
   });
 }

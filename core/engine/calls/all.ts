@@ -32,7 +32,8 @@ export function allSettled<Item, T>(
   const { pass } = scope.parts;
   const { window } = pass;
   const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
-    if (pass.told && scope.endsWithLast({ window })) return { status: "rejected", reason: pass.told.error };
+    if (pass.interruption && scope.endsWithLast({ window }))
+      return { status: "rejected", reason: pass.interruption.error };
     try {
       return { status: "fulfilled", value: await fn(ctx, item, i) };
     } catch (reason) {

@@ -15,7 +15,7 @@ export function continueAs(scope: Scope, args: unknown): Promise<never> {
     // Only sleeps and awaits are left, and nothing waits for them any more.
     for (const command of [...commands.open]) commands.close(command);
   } catch (error) {
-    pass.breaks(error instanceof Error ? error.message : String(error));
+    pass.ruleBroken(error instanceof Error ? error.message : String(error));
   }
   return new Promise(() => {});
 }
@@ -27,7 +27,7 @@ function checkContinuation(scope: Scope): void {
   const call = `ctx.continueAs${sourceLine()}`;
   if (scope.parent) throw new NondeterminismError(`${call}: an item or a branch cannot end the run. ${LAST_CALL}`);
   if (pass.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST_CALL}`);
-  if (pass.isTold)
+  if (pass.isInterrupted)
     throw new NondeterminismError(`${call}: the job was cancelled, or is late. Clean up, and return or throw`);
   const beside = [...commands.open].find(({ kind }) => kind !== "sleep" && kind !== "await");
   if (beside)

@@ -1,6 +1,6 @@
 /** `ctx.race`, `ctx.any` and `ctx.timeout`: branches side by side, each with a context of its own, of which one wins. */
 import { type Context, NondeterminismError, TimeoutError, type Winner } from "../../author/context.ts";
-import { words } from "../clock.ts";
+import { durationInWords } from "../clock.ts";
 import type { Command } from "../replay/commands/command.ts";
 import { isCancellationOrDeadline } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
@@ -33,7 +33,7 @@ export function any<B extends Branches>(scope: Scope, branches: B, name: string)
 export function timeout<T>(scope: Scope, ms: number, fn: (ctx: Context) => Promise<T>, name: string): Promise<T> {
   const branches = { work: fn, late: (ctx: Context) => ctx.sleep("timeout", ms) };
   const map = ({ winner, value }: Winner<typeof branches>) => {
-    if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${words(ms)}`);
+    if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${durationInWords(ms)}`);
     return value as T;
   };
   return firstOf(scope, branches, name, { call: "timeout", decides: () => true }, map);

@@ -7,7 +7,7 @@ import type { Lease } from "../job-lease.ts";
 import type { Command, CommandKind } from "../replay/commands/command.ts";
 import { type Commands, escaped } from "../replay/commands/commands.ts";
 import type { Spending } from "../replay/commands/spending.ts";
-import { AWAITED, ENDLESS } from "../replay/determinism.ts";
+import { ADVICE_ON_ENDLESS_LOOPS, AFTER_FOREIGN_AWAIT } from "../replay/determinism.ts";
 import type { FunctionPass } from "../replay/function-pass.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import type { Runtime } from "../runtime.ts";
@@ -107,13 +107,13 @@ export class Scope {
         prepare(command);
       } catch (error) {
         if (command) commands.close(command);
-        reject(error instanceof NondeterminismError ? pass.breaks(error.message) : error);
+        reject(error instanceof NondeterminismError ? pass.ruleBroken(error.message) : error);
       }
     });
     const outcome = map ? mapped(result, map as (value: unknown) => T) : result;
     // A rejection that nothing awaits must not end the process, which runs other jobs as well.
     outcome.catch((error) => {
-      if (command) command.failed = { error };
+      if (command) command.failure = { error };
     });
     outcome.isAwaited = false;
     if (command) command.outcome = outcome;
@@ -129,12 +129,13 @@ export class Scope {
 
   /** Whether a group ends with its last item or branch: it was open when the function heard that it has to end. */
   endsWithLast({ window }: Pick<Command, "window">): boolean {
-    return window < (this.parts.pass.told?.window ?? 0);
+    return window < (this.parts.pass.interruption?.window ?? 0);
   }
 
   /** Checks rule 2 when a function that was handed a context has ended. */
   checkEnd(what: string): void {
-    if (!this.parts.pass.isOpen && !this.isAbandoned) this.parts.pass.breaks(`${what} ended ${AWAITED}`);
+    if (!this.parts.pass.isOpen && !this.isAbandoned)
+      this.parts.pass.ruleBroken(`${what} ended ${AFTER_FOREIGN_AWAIT}`);
   }
 
   /** Checks the name and the number of calls, and rules 2 and 3. @throws {NondeterminismError} */
@@ -149,9 +150,9 @@ export class Scope {
       );
     }
     const { commands, pass, runtime } = this.parts;
-    if (commands.count === runtime.mostCalls) {
+    if (commands.count === runtime.maxCalls) {
       throw new NondeterminismError(
-        `ctx.${call}("${name}")${sourceLine()} comes after ${commands.count} calls of ctx: ${ENDLESS}`,
+        `ctx.${call}("${name}")${sourceLine()} comes after ${commands.count} calls of ctx: ${ADVICE_ON_ENDLESS_LOOPS}`,
       );
     }
     if (pass.isOpen) return;
@@ -159,7 +160,7 @@ export class Scope {
     const paths = running.slice(0, 3).map(({ path }) => `"${path}"`);
     const inside = paths.length > 0 ? `inside of a step (${paths.join(", ")}), or ` : "";
     throw new NondeterminismError(
-      `ctx.${call}("${name}") was called ${inside}${AWAITED}. A step works with what it is handed${sourceLine("; it was called")}`,
+      `ctx.${call}("${name}") was called ${inside}${AFTER_FOREIGN_AWAIT}. A step works with what it is handed${sourceLine("; it was called")}`,
     );
   }
 }

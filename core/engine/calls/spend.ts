@@ -12,12 +12,12 @@ export function spend(scope: Scope, amount: number, of: string): Promise<Spent> 
       scope.checkCall("spend", of);
       spending.add(of, amount);
     } catch (error) {
-      return reject(pass.breaks((error as NondeterminismError).message));
+      return reject(pass.ruleBroken((error as NondeterminismError).message));
     }
     // The question is the function's own, so that it outlives an abandoned branch.
     spending.within(of, (limit, before) => mayGrow(scope.root, of, limit, before)).then(resolve, reject);
   });
-  spent.catch((error) => commands.failedSpends.push({ kind: "spend", path: of, failed: { error }, outcome: spent }));
+  spent.catch((error) => commands.failedSpends.push({ kind: "spend", path: of, failure: { error }, outcome: spent }));
   spent.isAwaited = false;
   return spent;
 }

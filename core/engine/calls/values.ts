@@ -1,6 +1,6 @@
 /** `ctx.now`, `ctx.random` and `ctx.uuid`: values that are the same in each pass, without a record. */
 import { seededNumber, seededUuid } from "../guard/seeded.ts";
-import { AWAITED } from "../replay/determinism.ts";
+import { AFTER_FOREIGN_AWAIT } from "../replay/determinism.ts";
 import type { Scope } from "./scope.ts";
 
 export function now(scope: Scope): number {
@@ -21,5 +21,6 @@ export function uuid(scope: Scope): string {
 /** In a step, its place among the calls would differ from pass to pass. */
 function checkOutsideOfSteps({ parts }: Scope, call: string, instead: string): void {
   const { pass } = parts;
-  if (!pass.isOpen) throw pass.breaks(`ctx.${call}() was called inside of a step, or ${AWAITED}. ${instead}`);
+  if (!pass.isOpen)
+    throw pass.ruleBroken(`ctx.${call}() was called inside of a step, or ${AFTER_FOREIGN_AWAIT}. ${instead}`);
 }

@@ -25,7 +25,7 @@ export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">>
 }
 
 /** The current run of a job, and its bytes, without those of its files, and of its files, with their newest mark: see `size.ts`. */
-type Counted = Pick<Journal, "stored" | "files" | "marked" | "run">;
+type JournalCounts = Pick<Journal, "stored" | "files" | "marked" | "run">;
 
 /**
  * Reads a promise and subscribes to news of it. News comes without the promise if its settlement may have been missed: then it has
@@ -40,12 +40,14 @@ export type Watch = (
 /**
  * Servers after 0.9.8 refuse to suspend a task on promises of other jobs. Such a task is suspended on a wake-up promise of
  * its own job instead. A worker that hears of one of the others settles the wake-up promise; otherwise it times out after a
- * tenth of the job's age, at least half a minute and at most an hour. In milliseconds.
+ * share of the job's age.
  */
-const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
+const FIRST_WAKE_UP_MS = 30_000;
+const WAKE_UP_SHARE_OF_AGE = 0.1;
+const MAX_WAKE_UP_MS = 3_600_000;
 
 /** The time-out of the promise that leaves a step's outcome to the clean-up, in milliseconds. */
-const KEPT = 60_000;
+const LATE_OUTCOME_TIMEOUT_MS = 60_000;
 
 interface LeaseOptions {
   send: Send;
@@ -77,20 +79,20 @@ export class TaskLease implements Lease {
   readonly #rules: typeof RULES_OF_0_9;
   readonly #create: (creation: Creation) => Promise<PromiseRecord>;
   /** The promises that came with the task, as they were then. */
-  readonly #given: ReadonlyMap<string, PromiseRecord>;
+  readonly #preloaded: ReadonlyMap<string, PromiseRecord>;
   /** From this number on, all records came with the task. */
-  readonly #givenFrom: number;
-  readonly #watched = new Set<string>();
+  readonly #preloadedFrom: number;
+  readonly #watchedIds = new Set<string>();
   /** How many of this lease's wake-up promises have settled. */
   #wakeUps = 0;
   #mayHaveMissed: Promise<boolean> | undefined;
-  #journal: Counted = { stored: 0, files: 0, marked: 0, run: undefined };
+  #journal: JournalCounts = { stored: 0, files: 0, marked: 0, run: undefined };
   /** The bytes stored for the job, and those of its files, including what this lease has written. */
   #stored = 0;
   #files = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
   /** One function for all promises and reads, because a watcher keeps one listener of each job. */
-  readonly #hear = (promise?: PromiseRecord) => this.onNews(promise);
+  readonly #forwardNews = (promise?: PromiseRecord) => this.onNews(promise);
 
   constructor(
     { task, promise, cleansUp, preload = [], records }: HeldTask,
@@ -106,8 +108,8 @@ export class TaskLease implements Lease {
     this.#now = clock.now;
     this.#rules = rules;
     this.#create = around(features.map(recordLayer), (creation: Creation) => this.#write(creation));
-    this.#given = new Map(preload.map((each) => [each.id, each]));
-    this.#givenFrom = records || Number.POSITIVE_INFINITY;
+    this.#preloaded = new Map(preload.map((each) => [each.id, each]));
+    this.#preloadedFrom = records || Number.POSITIVE_INFINITY;
   }
 
   get run(): string {
@@ -115,7 +117,7 @@ export class TaskLease implements Lease {
   }
 
   /** Writes the records of this journal's run, and continues its counts. */
-  set journal(journal: Counted) {
+  set journal(journal: JournalCounts) {
     this.#journal = journal;
     this.#stored = journal.stored;
     this.#files = journal.files;
@@ -173,19 +175,19 @@ export class TaskLease implements Lease {
   async leave(path: string, entry: JournalEntry | undefined): Promise<void> {
     if ((await this.get(this.id))?.state !== "rejected_canceled") return;
     const id = lateOutcomeOf(this.run, path);
-    const { kind, data } = childOf(id, this.#now() + KEPT);
+    const { kind, data } = childOf(id, this.#now() + LATE_OUTCOME_TIMEOUT_MS);
     await this.#send(kind, data);
     await this.#send("promise.settle", { id, state: "resolved", value: encodeValue(entry) });
   }
 
   /** The job's record with this number, as it was when the task was acquired. */
   async record(id: string, n: number): Promise<PromiseRecord | undefined> {
-    return n < this.#givenFrom ? this.get(id) : this.#given.get(id);
+    return n < this.#preloadedFrom ? this.get(id) : this.#preloaded.get(id);
   }
 
   async get(id: string): Promise<PromiseRecord | undefined> {
-    const given = this.#given.get(id);
-    if (given && given.state !== "pending") return given;
+    const preloaded = this.#preloaded.get(id);
+    if (preloaded && preloaded.state !== "pending") return preloaded;
     const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
     if (status !== 200) throw new LeaseLost(`the server answered ${status} to promise.get`);
@@ -194,10 +196,10 @@ export class TaskLease implements Lease {
 
   async watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined> {
     this.#mayHaveMissed ??= this.#wasTimedOut();
-    const isFirst = !this.#watched.has(id);
-    this.#watched.add(id);
+    const isFirst = !this.#watchedIds.has(id);
+    this.#watchedIds.add(id);
     const isFresh = fresh || (isFirst && (await this.#mayHaveMissed));
-    return this.#watch(id, isFresh, this.#hear);
+    return this.#watch(id, isFresh, this.#forwardNews);
   }
 
   /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
@@ -222,7 +224,7 @@ export class TaskLease implements Lease {
       // Waking all such jobs whenever a connection is replaced would cost more than the time until they wake by themselves.
       if (!promise) return;
       // If this request fails, the promise still times out by itself.
-      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }).catch(() => {});
+      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("settled") }).catch(() => {});
     };
     for (const other of others) {
       const promise = await this.#watch(other, false, wake).catch(() => undefined);
@@ -240,7 +242,8 @@ export class TaskLease implements Lease {
    */
   async #openWakeUp(): Promise<string> {
     const now = this.#now();
-    let rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
+    const age = now - this.#createdAt;
+    let rest = Math.min(Math.max(FIRST_WAKE_UP_MS, age * WAKE_UP_SHARE_OF_AGE), MAX_WAKE_UP_MS);
     for (; ; rest *= 2) {
       const id = leaseWakeupId(this.taskId, this.version, this.#wakeUps);
       const { state } = await this.create(id, undefined, { due: Math.ceil(now + rest) });

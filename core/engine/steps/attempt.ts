@@ -2,7 +2,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { Step, StepOptions } from "../../author/context.ts";
-import { type Clock, words } from "../clock.ts";
+import { type Clock, durationInWords } from "../clock.ts";
 import { type Lease, noteLease } from "../job-lease.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction } from "../replay/commands/command.ts";
@@ -44,7 +44,7 @@ export async function attempt(
 }
 
 /** Whether a failed attempt was cut off by the deadline, so that its outcome is unknown. */
-export const isCutOff = ({ pass }: Pick<StepParts, "pass">): boolean => pass.isLate && !pass.isTold;
+export const isCutOff = ({ pass }: Pick<StepParts, "pass">): boolean => pass.isLate && !pass.isInterrupted;
 
 class CommandAttempt implements Attempt {
   readonly path: string;
@@ -121,7 +121,7 @@ function keyOf(run: string, path: string): string {
 async function inTime<T>(clock: Clock, abort: AbortController, running: Promise<T>, timeoutMs: number): Promise<T> {
   const over = Promise.withResolvers<never>();
   const cancel = clock.after(timeoutMs, () => {
-    const error = new Error(`no outcome within ${words(timeoutMs)}`);
+    const error = new Error(`no outcome within ${durationInWords(timeoutMs)}`);
     over.reject(error);
     abort.abort(error);
   });

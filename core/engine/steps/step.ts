@@ -24,7 +24,7 @@ async function performStep(
     kind,
     path: op,
     options,
-    begunAt: command.begun?.at,
+    begunAt: command.beginning?.at,
     job: parts.runtime,
     retry: options.retry,
     run: () => tryOnce(parts, command, fn, step),
@@ -55,7 +55,7 @@ async function tryOnce(
       return undefined;
     }
     if (error instanceof NondeterminismError) {
-      pass.breaks(error.message);
+      pass.ruleBroken(error.message);
       return undefined;
     }
     const now = clock.now();

@@ -7,7 +7,7 @@ import { NondeterminismError, SECOND } from "../../author/context.ts";
 import { isFinal, storable, toStored } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { lookId } from "../../resonate/ids.ts";
-import { words } from "../clock.ts";
+import { durationInWords } from "../clock.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
 import { LeaseLost } from "../runtime.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
@@ -22,9 +22,9 @@ export async function performChecks(
 ): Promise<void> {
   const { lease, clock, pass, writer } = parts;
   const op = command.path;
-  if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
+  if (!command.beginning) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
   if (command.isOver) return;
-  const { n, at } = command.begun ?? { n: 0, at: 0 };
+  const { n, at } = command.beginning ?? { n: 0, at: 0 };
   const span = maxDuration ?? Number.POSITIVE_INFINITY;
   // Before the job's deadline the last check is a regular one, so that time is left for what the function does next.
   const end = Math.min(at + span, pass.waitsUntil - SECOND);
@@ -42,7 +42,7 @@ export async function performChecks(
     if (isOurs && (await isOverAfter(parts, command, check))) return;
     if (isLast) {
       const why = command.lastError === undefined ? "" : `: ${command.lastError}`;
-      const message = `"${op}" did not come about within ${words(Math.max(end - at, 0))}${why}`;
+      const message = `"${op}" did not come about within ${durationInWords(Math.max(end - at, 0))}${why}`;
       await writer.post(command, { kind, op, error: { name: "NonRetryableError", message } });
       return;
     }
@@ -67,7 +67,7 @@ async function isOverAfter(parts: StepParts, command: Command, check: StepFuncti
     if (command.isOver || parts.signal.aborted) return true;
     if (isCutOff(parts)) return false;
     if (error instanceof NondeterminismError) {
-      parts.pass.breaks(error.message);
+      parts.pass.ruleBroken(error.message);
       return true;
     }
     command.attempts += 1;

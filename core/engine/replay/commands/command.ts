@@ -38,13 +38,13 @@ export interface Command {
   isOver: boolean;
   abort?: AbortController;
   /** The promise that a sleep, a question, a callback or an `await` waits for. */
-  awaited?: {
+  awaitedPromise?: {
     id: string;
     /** When a sleep ends, in milliseconds since the epoch. */
     due?: number | undefined;
-    settled?: PromiseRecord | undefined;
+    settlement?: PromiseRecord | undefined;
     /** When it was last read, in milliseconds since the epoch. From then on it is watched, except for sleeps. */
-    lookedAt?: number;
+    readAt?: number;
   };
   question?: Question;
   /** A callback's promise: its id, its time-out in milliseconds since the epoch, and its parameter. */
@@ -56,13 +56,13 @@ export interface Command {
   /** The promise that ends the pause before the next attempt or look, and when it is due. */
   pause?: { id: string; due: number };
   /** The record that the work was begun: its number and its time. */
-  begun?: { n: number; at: number };
+  beginning?: { n: number; at: number };
   /** When its work began here, in milliseconds since the epoch; 0 where it has not. */
   runningSince: number;
   /** The execution ended while the work was under way. */
   isCut?: boolean;
   /** The error that the function was handed. */
-  failed?: { error: unknown };
+  failure?: { error: unknown };
   /** The promise that the function was given. */
   outcome?: Outcome<unknown>;
   /** The branch of a race that ended first. */
