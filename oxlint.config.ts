@@ -51,10 +51,16 @@ export default defineConfig({
       "functions/ imports core/ and features/.",
       allBut("core", "features"),
     ),
+    files(["features/**"], "", [], { sdk: true }),
     files(["client/**", "server/**", "infra/**"], "It imports core/ alone.", allBut("core")),
     files(["worker/**"], "worker/ imports core/ and features/.", allBut("core", "features")),
     files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "features", "worker")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
+    files(
+      ["functions/objects.ts"],
+      "The objects of the deployment load the code of the server, the worker and the tools.",
+      allBut("server", "worker", "tools"),
+    ),
     files(["pages/**"], "pages/ imports core/, features/ and functions/.", allBut("core", "features", "functions")),
     files(["tools/**"], "Tools use the public API alone.", [
       ...allBut("core", "functions", "worker", "testing"),

@@ -13,7 +13,7 @@ const SLOWEST =
 const STANDALONE = [
   "test/e2e/{gathering,timers,waiting}.test.ts",
   "test/contract/**/*.test.ts",
-  "test/server/{differential,real-differential}.test.ts",
+  "test/server/{differential,standalone-differential}.test.ts",
   "test/operate/server.test.ts",
 ];
 

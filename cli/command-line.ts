@@ -44,7 +44,8 @@ ${Object.entries(COMMANDS)
   .join("\n")}
 
 \`durable-mcp-edge COMMAND --help\` lists the options of a command. A command serves the project in whose folder it is run:
-its wrangler.toml names the edge, and worker/main.ts or worker.ts runs the worker.
+functions/index.ts, edge/index.ts or the \`main\` of its wrangler.toml is the edge, and worker/main.ts or worker.ts runs the
+worker.
 
   --version  print the version
   --help     show this text

@@ -12,10 +12,16 @@ export interface Project {
   /** The npm scripts of its `package.json`. */
   readonly scripts: Readonly<Record<string, string>>;
   /** The settings under `durable-mcp-edge` in its `package.json`: paths relative to the folder. */
-  readonly settings: { readonly worker?: string; readonly local?: string; readonly wrapped?: string };
+  readonly settings: {
+    readonly edge?: string;
+    readonly worker?: string;
+    readonly local?: string;
+    readonly wrapped?: string;
+  };
 }
 
 const CONFIGURATIONS = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
+const EDGES = ["functions/index.ts", "edge/index.ts"];
 const WORKERS = ["worker/main.ts", "worker.ts"];
 const LOCAL = "tools/local.ts";
 
@@ -27,20 +33,33 @@ export function readProject(root = process.cwd()): Project {
   return { root, name, scripts: json.scripts ?? {}, settings: json["durable-mcp-edge"] ?? {} };
 }
 
-/** The project's wrangler configuration, whose `main` is the edge's entry. @throws {Error} if there is none */
+/** The project's wrangler configuration. @throws {Error} if there is none */
 export function configurationOf({ root }: Project): string {
   const found = CONFIGURATIONS.find((name) => existsSync(join(root, name)));
   if (found !== undefined) return join(root, found);
   throw new Error(`${root} has no wrangler.toml. Run this in the folder of your server.`);
 }
 
+/**
+ * The source of the project's edge: `main` of its wrangler configuration, unless that is what the build command makes.
+ *
+ * @throws {Error} that lists the paths searched, if there is none
+ */
+export function edgeOf(project: Project, { main, no_bundle }: { main?: string; no_bundle?: boolean }): string {
+  if (!no_bundle && main !== undefined) return main;
+  return programOf(project, "edge", EDGES, "is the edge");
+}
+
 /** The project's worker program. @throws {Error} that lists the paths searched, if there is none */
-export function workerOf({ root, settings }: Project): string {
-  const paths = settings.worker === undefined ? WORKERS : [settings.worker];
+export const workerOf = (project: Project): string => programOf(project, "worker", WORKERS, "runs the worker");
+
+function programOf({ root, settings }: Project, key: "edge" | "worker", usual: string[], what: string): string {
+  const own = settings[key];
+  const paths = own === undefined ? usual : [own];
   const found = paths.find((name) => existsSync(join(root, name)));
   if (found !== undefined) return join(root, found);
-  const key = '"durable-mcp-edge": { "worker": "…" } in package.json names another path';
-  throw new Error(`${root} has no ${paths.join(" and no ")}, which runs the worker (${key}).`);
+  const setting = `"durable-mcp-edge": { "${key}": "…" } in package.json names another path`;
+  throw new Error(`${root} has no ${paths.join(" and no ")}, which ${what} (${setting}).`);
 }
 
 /** The project's services for local runs. @throws {Error} if the module that lists them is missing or lists none */

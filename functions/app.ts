@@ -9,7 +9,6 @@ import { EdgeLog } from "./http/log.ts";
 import { checkHost, checkOrigin } from "./http/origins.ts";
 import { outageIn } from "./http/outage.ts";
 import { RequestLog } from "./http/request-log.ts";
-import { loadLazy } from "./load-lazy.ts";
 import type { App, Edge } from "./parts.ts";
 
 /** A request id of Cloudflare. Ids that clients choose are not adopted. */
@@ -47,7 +46,10 @@ export function createApp(deployment: Deployment): App {
       edge.log,
       requestId,
       isTraced
-        ? (span) => c.executionCtx.waitUntil(loadLazy().then(({ exportSpan }) => exportSpan(span, c.env)))
+        ? (span) =>
+            c.executionCtx.waitUntil(
+              import("../features/trace/export-span.ts").then(({ exportSpan }) => exportSpan(span, c.env)),
+            )
         : undefined,
     );
     line.trace(c.req.header("traceparent"));
@@ -102,7 +104,7 @@ export function createApp(deployment: Deployment): App {
 
   for (const [methods, paths] of PAGES) {
     app.on(methods, paths, async (c) => {
-      const { answerPage } = await loadLazy();
+      const { answerPage } = await import("../features/pages/routes.ts");
       return answerPage(c);
     });
   }
@@ -113,7 +115,7 @@ export function createApp(deployment: Deployment): App {
     const { edge } = c.var;
     const tooMany = edge.refused.tooMany(c.req.raw);
     if (tooMany) return tooMany;
-    const { doorOf } = await loadLazy();
+    const { doorOf } = await import("./public-routes.ts");
     const response = await doorOf(c.req.path)(c.req.raw, edge);
     if (response.status === 401) edge.refused.add(c.req.raw);
     return response;

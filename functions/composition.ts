@@ -34,13 +34,11 @@ import { createAuth, resourceOf } from "./auth/auth.ts";
 import { bareRequest, ToolCalls } from "./calls/tool-calls.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./http/admission.ts";
-import { loadSdk } from "./http/load-sdk.ts";
 import { EdgeLog } from "./http/log.ts";
 import { createRateLimit, RefusedTries } from "./http/rate-limit.ts";
 import { SharedValue } from "./http/shared-value.ts";
 import { StreamSlots } from "./http/stream-slots.ts";
 import { jobFeatures } from "./job-features.ts";
-import { loadLazy } from "./load-lazy.ts";
 import { McpEndpoint } from "./mcp/endpoint.ts";
 import type { Identity } from "./mcp/identity.ts";
 import { LegacyRevision } from "./mcp/message.ts";
@@ -96,7 +94,8 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
   const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
   let loadedFiles: Files | undefined;
   const loadFiles = async () => {
-    loadedFiles ??= new (await loadLazy()).Files(env, pages);
+    const { Files } = await import("../features/files/files.ts");
+    loadedFiles ??= new Files(env, pages);
     return loadedFiles;
   };
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
@@ -147,7 +146,6 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     config,
     identify: (request, line) => identify(request, edge, line),
     files: loadFiles,
-    loadSdk,
     store,
     client,
     log,
@@ -156,7 +154,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     mcp: (request, scope) => mcp.serve(request, scope),
     auth: createAuth(config.auth, config, log, identity.info.title),
     discovery: async (document, request) => {
-      const { documents } = await loadLazy();
+      const { documents } = await import("../features/discovery/documents.ts");
       const isBearer = config.auth.AUTH_MODE === "bearer";
       const endpoint = resourceOf(request, config);
       return documents[document]({ identity, endpoint, earlier: LegacyRevision.options, isBearer });

@@ -9,8 +9,7 @@ import { builtIn } from "./calls/index.ts";
 import { instructionsOf } from "./mcp/identity.ts";
 import { deployed } from "./objects/deployed.ts";
 
-export { CallerObject } from "./objects/lazy-caller-object.ts";
-export { resonateObject, runnerObject } from "./objects/lazy-objects.ts";
+export { CallerObject, resonateObject, runnerObject } from "./objects/lazy-objects.ts";
 export { Listener } from "./objects/listener.ts";
 
 /**

@@ -38,7 +38,8 @@ export function jobFeatures(options: JobFeatureOptions): JobFeature[] {
     labels,
     some(({ shared }) => shared) && claims,
     some(({ keepFor }) => keepFor !== undefined) && retention,
-    some(({ onRestart }) => onRestart === "resume") && resume,
+    // Operators may have any job resume.
+    resume,
     // Moves the time-out, which a position has as well.
     cleanUp,
     some(({ concurrency }) => concurrency) && order(),

@@ -1,6 +1,9 @@
-/** Durable Objects of this deployment. The paths are those in the bundle, where this file is at the root. */
+/** Durable Objects of this deployment. */
 import { resonateObject, runnerObject } from "./objects/lazy-objects.ts";
 
-export const ResonateObject = resonateObject(() => import("./modules/resonate.js"));
+export const ResonateObject = resonateObject(() => import("../server/object/object-server.ts"));
 
-export const RunnerObject = runnerObject(() => import("./modules/runner.js"));
+export const RunnerObject = runnerObject(
+  () => import("../worker/runner/runner-server.ts"),
+  () => import("../tools/runs.ts"),
+);

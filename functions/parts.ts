@@ -10,7 +10,6 @@ import type { Settings } from "../features/operators/calls.ts";
 import type { Pages } from "../features/pages/sessions.ts";
 import type { Auth } from "./auth/auth.ts";
 import type { Config } from "./config.ts";
-import type { Sdk } from "./http/load-sdk.ts";
 import type { EdgeLog } from "./http/log.ts";
 import type { RateLimit, RefusedTries } from "./http/rate-limit.ts";
 import type { RequestLog } from "./http/request-log.ts";
@@ -69,8 +68,6 @@ export interface Edge {
   log: EdgeLog;
   pages: Pages;
   files: LoadFiles;
-  /** For code in a module of its own, which would load another copy. */
-  loadSdk: () => Promise<Sdk>;
   /** The origins whose pages may call the server, besides the request's own host; `*` for all. */
   origins: readonly string[];
   /** Answers pages of other servers' origins; undefined when none may call. */

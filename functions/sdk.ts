@@ -1,11 +1,8 @@
-/** `durable-mcp-edge/sdk`: what the edge loads on demand, as a module of its own. */
+/** What the edge uses of the SDK besides its server. It is loaded on demand. */
 export {
   buildOAuthProtectedResourceMetadata,
-  createMcpHandler,
   getOAuthProtectedResourceMetadataUrl,
   hostHeaderValidationResponse,
   isJsonContentType,
   originValidationResponse,
-  Server,
 } from "@modelcontextprotocol/server";
-export { fromJSONSchema } from "zod";

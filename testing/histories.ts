@@ -10,10 +10,10 @@ import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/runt
 import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
 import { isOutput, runId } from "../core/resonate/ids.ts";
 import { storedError } from "../worker/execution/ending.ts";
-import { silent, uncounted } from "./simulation/simulated-job.ts";
+import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
-/** The function asks for something that the history does not hold. */
-class HistoryOver extends LeaseLost {
+/** The function asks for something that the history does not have. */
+class EndOfHistory extends LeaseLost {
   constructor() {
     super("the history ends here");
   }
@@ -23,7 +23,7 @@ class HistoryOver extends LeaseLost {
  * Runs durable functions over the histories in a folder, as `durable-mcp-edge histories save` wrote them. Nothing beyond the end
  * of a history is executed. Resolves with the number of histories that are of the functions' kinds.
  *
- * @throws {Error} naming each history that the present code does not fit, or that it ends differently,
+ * @throws {Error} naming each history that the present code does not fit, or for which it has another outcome,
  *   or in which it fails although the job had not
  *
  * @example const test = async () => replayHistories("histories", [waitForSiteRun]);
@@ -48,66 +48,77 @@ export async function replayHistories(
   return count;
 }
 
-async function problemOf(
-  history: History,
-  { job, versionOf }: Implementation,
-  env: unknown,
-): Promise<string | undefined> {
-  const {
-    id,
-    jobName,
-    version = job.version,
-    seed,
-    args,
-    run,
-    startedAt,
-    deadline,
-    state,
-    end,
-    records,
-    awaited,
-  } = history;
-  const code = versionOf(version);
-  if (!code) return `the code has no version ${version} any more`;
-  const journal = new Journal();
-  for (const [i, record] of records.entries()) journal.add(record, Number(/\d+$/.exec(record.id)?.[0]) || i + 1);
-  const over = async () => Promise.reject(new HistoryOver());
-  const known = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
-  const get = async (of: string): Promise<PromiseRecord> => known.get(of) ?? pending(of);
-  const lease: Lease = {
-    ...{ id, run: runId(id, run?.n ?? 1), taskId: id, version: 1 },
-    // The outputs of calls that the function gave up have no record.
-    create: async (of) => (isOutput(of, id) ? pending(of) : over()),
-    get,
-    watch: get,
-    suspend: over,
-    onNews: () => {},
-  };
-  const runtime = {
-    ...{ jobName, startedAt, deadline, seed, env, log: silent, metrics: uncounted },
-    ...(run && { run }),
-    nextArgs: (next: unknown) => nextArgs(job, next),
-    signal: new AbortController().signal,
-    start: over,
-    cancel: over,
-    promiseOf: (name: string) => name,
-    callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
-    steps: [{ attempt: over }],
-    ...{ errors: job.errors, budget: job.budget, events: job.events },
-  };
-  const outcome = await new Execution(code as Runnable, args, journal, lease, runtime).run().catch((error: unknown) => {
-    if (error instanceof HistoryOver) return undefined;
-    throw error;
-  });
+async function problemOf(history: History, implementation: Implementation, env: unknown): Promise<string | undefined> {
+  const { state, end, version = implementation.job.version } = history;
+  const code = implementation.versionOf(version);
+  if (!code) return `the code has no version ${version}`;
+  const outcome = await run(code as Runnable, history, implementation, env);
   if (outcome?.kind === "blocked") return outcome.reason;
-  const now = outcome && endIn(outcome);
-  if (!now) return undefined;
-  if (end) return isSame(now, end) ? undefined : `it ${told(now, PRESENT)}, and ${told(end, PAST)}`;
+  const outcomeEnd = outcome && endOf(outcome);
+  if (!outcomeEnd) return undefined;
+  if (end)
+    return isSame(outcomeEnd, end) ? undefined : `it ${describe(outcomeEnd, PRESENT)}, and ${describe(end, PAST)}`;
   if (outcome.kind !== "failed" || mayFail(outcome.error, state)) return undefined;
-  return `it ${told(now, PRESENT)}, and the job had not`;
+  return `it ${describe(outcomeEnd, PRESENT)}, and the job had not`;
 }
 
-function endIn(outcome: ExecutionEnd): HistoryEnd | undefined {
+/** The outcome of a function over a history; undefined if the history does not have it. */
+async function run(
+  code: Runnable,
+  history: History,
+  { job }: Implementation,
+  env: unknown,
+): Promise<ExecutionEnd | undefined> {
+  const { jobName, seed, args, startedAt, deadline, records } = history;
+  const journal = new Journal();
+  for (const [i, record] of records.entries()) journal.add(record, Number(/\d+$/.exec(record.id)?.[0]) || i + 1);
+  const runtime = {
+    jobName,
+    startedAt,
+    deadline,
+    seed,
+    env,
+    log: noLog,
+    metrics: noMetrics,
+    ...(history.run && { run: history.run }),
+    nextArgs: (next: unknown) => nextArgs(job, next),
+    signal: new AbortController().signal,
+    start: endHistory,
+    cancel: endHistory,
+    promiseOf: (name: string) => name,
+    callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
+    steps: [{ attempt: endHistory }],
+    errors: job.errors,
+    budget: job.budget,
+    events: job.events,
+  };
+  return new Execution(code, args, journal, leaseOn(history), runtime).run().catch((error: unknown) => {
+    if (error instanceof EndOfHistory) return undefined;
+    throw error;
+  });
+}
+
+const endHistory = async (): Promise<never> => Promise.reject(new EndOfHistory());
+
+/** A lease on the job of a history, which reads what the history has, and ends it at the first change. */
+function leaseOn({ id, run, awaited, records }: History): Lease {
+  const promises = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
+  const get = async (promiseId: string): Promise<PromiseRecord> => promises.get(promiseId) ?? pending(promiseId);
+  return {
+    id,
+    run: runId(id, run?.n ?? 1),
+    taskId: id,
+    version: 1,
+    // The outputs of calls that the function gave up have no record.
+    create: async (promiseId) => (isOutput(promiseId, id) ? pending(promiseId) : endHistory()),
+    get,
+    watch: get,
+    suspend: endHistory,
+    onNews: () => {},
+  };
+}
+
+function endOf(outcome: ExecutionEnd): HistoryEnd | undefined {
   switch (outcome.kind) {
     case "complete":
       return { value: outcome.value };
@@ -127,22 +138,28 @@ function mayFail(error: unknown, state: History["state"]): boolean {
   return state.startsWith("rejected_") || name === "DeadlineExceeded" || name === "JobCancelled";
 }
 
-function isSame(now: HistoryEnd, end: HistoryEnd): boolean {
-  if (!("error" in now && "error" in end)) return JSON.stringify(now) === JSON.stringify(end);
-  return end.error.message === undefined || withoutLine(now.error.message) === withoutLine(end.error.message);
+function isSame(outcome: HistoryEnd, end: HistoryEnd): boolean {
+  if (!("error" in outcome && "error" in end)) return JSON.stringify(outcome) === JSON.stringify(end);
+  return end.error.message === undefined || withoutLine(outcome.error.message) === withoutLine(end.error.message);
 }
 
 /** A message without the line of a fault, which any edit of the file moves. */
 const withoutLine = (message = ""): string => message.replace(/ \(at [^()]*:\d+\)$/, "");
 
-const PRESENT = { value: "returns", next: "goes on with", error: "fails" };
-const PAST = { value: "returned", next: "went on with", error: "failed" };
+const PRESENT = { value: "returns", next: "continues with", error: "fails" };
+const PAST = { value: "returned", next: "continued with", error: "failed" };
 
-function told(end: HistoryEnd, { value, next, error }: typeof PAST): string {
+function describe(end: HistoryEnd, { value, next, error }: typeof PAST): string {
   if ("error" in end) return end.error.message === undefined ? error : `${error}: ${end.error.message}`;
   return "next" in end ? `${next} ${JSON.stringify(end.next)}` : `${value} ${JSON.stringify(end.value)}`;
 }
 
-const pending = (id: string): PromiseRecord => {
-  return { id, state: "pending", param: {}, value: {}, tags: {}, timeoutAt: Number.MAX_SAFE_INTEGER, createdAt: 0 };
-};
+const pending = (id: string): PromiseRecord => ({
+  id,
+  state: "pending",
+  param: {},
+  value: {},
+  tags: {},
+  timeoutAt: Number.MAX_SAFE_INTEGER,
+  createdAt: 0,
+});

@@ -1,17 +1,12 @@
 /** `durable-mcp-edge/testing`: the whole stack in a test, a clock that the test moves, and stand-ins for other servers. */
-
 export { replayHistories } from "./histories.ts";
-export { EndsDiffer, type Replayed, type ReplayedOptions, replayed } from "./replayed.ts";
+export { OutcomesDiffer, type ReplayResult, replay } from "./replay.ts";
+export type { ReplayOptions } from "./replay-options.ts";
 export type { LogLine, Program } from "./simulation/program.ts";
-export {
-  startStack,
-  type TestJob,
-  type TestStack,
-  type TestStackOptions,
-  type TestTime,
-  ToolCallFailed,
-} from "./stack/stack.ts";
+export { startStack, type TestJob, type TestStack, type TestStackOptions } from "./stack/stack.ts";
 export type { StackPart } from "./stack/stack-part.ts";
+export type { TestTime } from "./stack/test-time.ts";
+export { ToolCallFailed } from "./stack/tool-client.ts";
 export {
   startUpstream,
   type Upstream,

@@ -104,7 +104,7 @@ function childFeatures(jobs: readonly Job[], reportStart: ReportStart | undefine
     labels,
     some(({ shared }) => shared) && claims,
     some(({ keepFor }) => keepFor !== undefined) && retention,
-    some(({ onRestart }) => onRestart === "resume") && resume,
+    resume,
     // Moves the time-out, which a position has as well.
     cleanUp,
     some(({ concurrency }) => concurrency) && order(),

@@ -4,7 +4,7 @@ import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import { jsonOf } from "../../core/resonate/json.ts";
 import type { RoomRow } from "../../features/backup/room-rows.ts";
-import type { BackupRow } from "../../server/backup.ts";
+import type { BackupRow } from "../../server/engine/backup.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";
 

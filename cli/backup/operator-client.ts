@@ -1,6 +1,6 @@
 import { jsonOf } from "../../core/resonate/json.ts";
 import type { RoomPage, RoomPosition } from "../../features/backup/room-rows.ts";
-import type { BackupPosition, BackupRow } from "../../server/backup.ts";
+import type { BackupPosition, BackupRow } from "../../server/engine/backup.ts";
 
 /** How long one answer may take, in milliseconds. */
 const TIMEOUT = 60_000;

@@ -102,7 +102,7 @@ test("a folder is used only by another restore until the restore into it has end
   // Nothing was written.
   await (await openServer({ data }))[Symbol.asyncDispose]();
   await expect(restore(incomplete(1_000))).rejects.toThrow("backup is incomplete.");
-  await expect(openServer({ data })).rejects.toThrow(`A restore into ${data} has not ended.`);
+  await expect(openServer({ data })).rejects.toThrow(`A restore into ${data} has not finished.`);
   await restore(none());
   await using _server = await openServer({ data });
   await rm(data, { recursive: true });

@@ -4,8 +4,8 @@ import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../../server/backup.ts";
-import { openDatabase, RESTORING } from "../../server/node/database.ts";
+import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../../server/engine/backup.ts";
+import { openDatabase, RESTORE_MARKER } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { option, optionOr } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
@@ -113,7 +113,7 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
       yield* (await openRooms(data, made)).roomPages();
     },
     async restore({ key }, rows) {
-      const draft = join(data, RESTORING);
+      const draft = join(data, RESTORE_MARKER);
       if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
       let count = 0;
       await using made = new Cleanups();

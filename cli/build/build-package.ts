@@ -7,4 +7,4 @@ import { writePrebuiltEdge } from "./prebuilt-edge.ts";
 const [out] = process.argv.slice(2);
 if (out === undefined) throw new Error("Name the package's folder.");
 const { root } = thisPackage();
-await Promise.all([writePages(root, join(resolve(out), "pages")), writePrebuiltEdge(root, join(resolve(out), "edge"))]);
+await Promise.all([writePages(root, join(resolve(out), "pages")), writePrebuiltEdge(join(resolve(out), "edge"))]);

@@ -1,5 +1,8 @@
-/** The build command of wrangler.toml, which builds the pages and modules that wrangler itself does not bundle. */
-import { buildModules } from "./modules.ts";
-import { buildPages } from "./pages.ts";
+/** The build command of wrangler.toml: builds the pages, and the edge into a folder whose modules wrangler uploads as they are. */
+import { bundleEdge } from "../bundle/bundle.ts";
+import { copyModules } from "./copy-modules.ts";
 
-await Promise.all([buildPages(), buildModules(process.cwd())]);
+/** The folder in the project. wrangler.toml refers to it. */
+const OUT = ".build/edge";
+
+await copyModules(await bundleEdge(), OUT);

@@ -4,10 +4,21 @@ import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 import { resolveModule } from "../package.ts";
 
-/** Loads the copy of esbuild that wrangler uses, so that all parts of the edge are built in the same way. */
-export async function loadEsbuild(root: string): Promise<typeof import("esbuild")> {
-  const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
-  return (await import(pathToFileURL(path).href)).default;
+let loaded: Promise<typeof import("esbuild")> | undefined;
+
+/** Loads the copy of esbuild that wrangler uses. */
+export function loadEsbuild(root: string): Promise<typeof import("esbuild")> {
+  const load = async () => {
+    const path = createRequire(resolveModule("wrangler/package.json", root)).resolve("esbuild");
+    return (await import(pathToFileURL(path).href)).default;
+  };
+  loaded ??= load();
+  return loaded;
+}
+
+/** Ends the process of esbuild, if there is one, when nothing more is built. */
+export async function stopEsbuild(): Promise<void> {
+  await (await loaded)?.stop();
 }
 
 /** A hash of the paths and contents of files; a missing file counts as empty. */

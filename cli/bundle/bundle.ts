@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
-import { basename, dirname, join, relative, resolve } from "node:path";
-import { execa } from "execa";
+import { dirname, join, resolve } from "node:path";
 import { hashFiles, loadEsbuild } from "../build/esbuild.ts";
-import { buildModules, copyModules, put } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
-import { wranglerProgram } from "../package.ts";
-import { configurationOf, readProject } from "../project.ts";
+import { put } from "../build/put.ts";
+import { programPath } from "../package.ts";
+import { configurationOf, edgeOf, readProject } from "../project.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
-import { edgeOptions, isForWrangler } from "./edge-options.ts";
+import { edgeOptions } from "./edge-options.ts";
+import { filesOf } from "./files.ts";
 
-/** The module's name inside workerd, and therefore in the stacks of errors. */
+/** The name of the main module, also inside workerd, and therefore in the stacks of errors. */
 export const EDGE_MODULE = "index.js";
 
 /** The folder of bundles in the project. */
@@ -19,12 +19,14 @@ const CACHE = ".build";
 const DAY = 24 * 60 * 60 * 1000;
 /** Files that change with the dependencies, wrangler among them. */
 const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
+/** The programs that decide what is in a bundle. */
+const BUNDLER = ["bundle", "edge-options", "files", "plugins"].map((name) => programPath(`cli/bundle/${name}`));
 
 export interface Bundle {
-  /** The folder of the bundled module and its source map, `<main>.map`. */
+  /** The folder of the modules and their source maps, `<module>.map`. */
   readonly dir: string;
   readonly main: string;
-  /** The modules that the edge loads on demand, as the paths relative to the folder by which it imports them. */
+  /** The modules that the main one loads, at its start or on demand: their names in the folder. */
   readonly modules: readonly string[];
   /** The absolute paths of JSON files, by the name of the binding whose value they are. */
   readonly data?: Readonly<Record<string, string>>;
@@ -46,19 +48,17 @@ export interface Bundle {
 type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "v8Flags">;
 
 /**
- * Bundles the edge as `wrangler deploy` uploads it, without network, or returns the cached bundle of the same sources.
- * `entry`, a path relative to the project's folder `root`, replaces the configuration's `main`. Such an edge is never
- * uploaded, so esbuild alone bundles it unless the configuration needs wrangler.
+ * Bundles the edge, or returns the cached bundle of the same sources. `entry`, a path relative to the project's folder `root`,
+ * replaces the project's own edge.
  *
  * @throws {Error} with the bundler's output, if the edge does not bundle
  */
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
   const cache = join(root, CACHE);
-  const [, sources] = await Promise.all([buildPages(), buildModules(root)]);
+  await buildPages();
   const known = `inputs-${encodeURIComponent(entry ?? "")}.json`;
-  const own = sources.map((source) => relative(root, source));
-  const folderOf = (inputs: readonly string[]) => join(cache, bundleName([...inputs, ...own], config, root));
+  const folderOf = (inputs: readonly string[]) => join(cache, bundleName(inputs, config, root));
   const inputs: string[] | undefined = await readJson(join(cache, known));
   const last = inputs && folderOf(inputs);
   const cached: Omit<Bundle, "dir"> | undefined = last && (await readJson(join(last, "bundle.json")));
@@ -73,21 +73,16 @@ export async function bundleEdge(entry?: string, root = process.cwd()): Promise<
   await mkdir(building);
   for (;;) {
     const started = Date.now();
-    const reading = readConfiguration(config);
-    const [made, configuration] = await Promise.all([make(entry, reading, building, root), reading]).catch(
-      async (error) => {
-        await rm(building, { recursive: true, force: true }).catch(() => {});
-        throw error;
-      },
-    );
-    const settings = settingsOf(configuration, dirname(config));
-    if (await changedSince(started, made.inputs, root)) continue; // The bundle may mix old and new files.
-    const bundle = { ...settings, main: made.main, modules: made.modules };
+    const { inputs, ...bundle } = await make(entry, config, building, root).catch(async (error) => {
+      await rm(building, { recursive: true, force: true }).catch(() => {});
+      throw error;
+    });
+    if (await changedSince(started, inputs, root)) continue; // The bundle may mix old and new files.
     await writeFile(join(building, "bundle.json"), JSON.stringify(bundle));
-    const dir = folderOf(made.inputs);
+    const dir = folderOf(inputs);
     // Renamed, so that a bundle is complete or absent. If another process was faster, its bundle is the same.
     await rename(building, dir).catch(() => rm(building, { recursive: true }));
-    await put(cache, known, JSON.stringify(made.inputs));
+    await put(cache, known, JSON.stringify(inputs));
     await keep(dir);
     return { ...bundle, dir };
   }
@@ -120,7 +115,7 @@ function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "
 /** The name of a bundle's folder: a hash of its inputs. */
 function bundleName(inputs: readonly string[], config: string, root: string): string {
   const files = [...inputs, ...LOCK_FILES].map((path) => join(root, path));
-  return `edge-${hashFiles([...files, config]).slice(0, 16)}`;
+  return `edge-${hashFiles([...files, config, ...BUNDLER]).slice(0, 16)}`;
 }
 
 async function readJson(path: string) {
@@ -133,51 +128,31 @@ async function changedSince(time: number, inputs: readonly string[], root: strin
   return stats.some((info) => (info?.mtimeMs ?? 0) > time);
 }
 
-async function make(entry: string | undefined, reading: Promise<Configuration>, outdir: string, root: string) {
-  if (entry === undefined) return runWrangler(entry, outdir, root);
-  const configuration = await reading;
-  return isForWrangler(configuration)
-    ? runWrangler(entry, outdir, root)
-    : runEsbuild(entry, configuration, outdir, root);
-}
-
-/** Bundles by wrangler. `inputs` are the project's own files in the bundle, as paths relative to its folder. */
-async function runWrangler(entry: string | undefined, outdir: string, root: string) {
-  const env = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", WRANGLER_WRITE_LOGS: "false" };
-  const metafile = join(outdir, "inputs.json");
-  const args = ["deploy", ...(entry === undefined ? [] : [entry]), "--dry-run"];
-  const options = { cwd: root, env, stdin: "ignore", all: true, reject: false } as const;
-  const all = [wranglerProgram(root), ...args, "--outdir", outdir, "--metafile", metafile];
-  const result = await execa(process.execPath, all, options);
-  if (result.failed) throw new Error(`The edge does not bundle:\n${result.all}`);
-  const { inputs, outputs }: Metafile = JSON.parse(await readFile(metafile, "utf8"));
-  await rm(metafile);
-  const [main] = Object.entries(outputs).find(([, { entryPoint }]) => entryPoint !== undefined) ?? [];
-  if (main === undefined) throw new Error("The edge's bundle has no entry point.");
-  const others = await readdir(outdir, { recursive: true });
-  const modules = others.filter((path) => path.endsWith(".js") && path !== basename(main)).sort();
-  return { main: basename(main), modules, inputs: Object.keys(inputs).filter(isOwn).sort() };
-}
-
-/** Bundles by esbuild alone, with the same result. */
-async function runEsbuild(entry: string, configuration: Configuration, outdir: string, root: string) {
+/** Bundles into the folder `outdir`. `inputs` are the project's own files in the bundle, as paths relative to its folder. */
+async function make(entry: string | undefined, config: string, outdir: string, root: string) {
+  const configuration = await readConfiguration(config);
+  const source = entry ?? edgeOf(readProject(root), configuration);
   const { build } = await loadEsbuild(root);
-  const { minify = false, keep_names: keepNames = true } = configuration;
-  const options = { ...edgeOptions(entry, configuration, root, "production"), minify, keepNames, outdir };
-  const { metafile } = await build(options).catch((error: Error) => {
+  const options = { ...edgeOptions(source, configuration, root, "production"), outdir };
+  const result = await build(options).catch((error: Error) => {
     throw new Error(`The edge does not bundle:\n${error.message}`);
   });
-  const modules = await copyModules(root, outdir);
-  return { main: "index.js", modules, inputs: Object.keys(metafile.inputs).filter(isOwn).sort() };
+  const files = await filesOf(result, root);
+  for (const [name, text] of files) await writeFile(join(outdir, name), text);
+  return {
+    ...settingsOf(configuration, dirname(config)),
+    main: EDGE_MODULE,
+    modules: modulesIn(files.keys()),
+    inputs: Object.keys(result.metafile.inputs).filter(isOwn).sort(),
+  };
 }
 
-interface Metafile {
-  inputs: Record<string, unknown>;
-  outputs: Record<string, { entryPoint?: string }>;
-}
+/** The modules that an edge loads besides its main one, of the names of its files. */
+export const modulesIn = (names: Iterable<string>): string[] =>
+  [...names].filter((name) => name.endsWith(".js") && name !== EDGE_MODULE).sort();
 
 /** Whether a file is the project's own, neither a dependency nor virtual. */
-export const isOwn = (path: string) => !path.includes("node_modules/") && !/^\w+:/.test(path);
+export const isOwn = (path: string) => !path.includes("node_modules/") && !/^[\w-]+:/.test(path);
 
 /** Keeps a bundle from looking old while this process lives: the edge may be started from it again. */
 export async function keep(dir: string): Promise<void> {

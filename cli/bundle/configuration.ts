@@ -7,8 +7,7 @@ export interface Configuration {
   name?: string;
   account_id?: string;
   main?: string;
-  minify?: boolean;
-  keep_names?: boolean;
+  no_bundle?: boolean;
   compatibility_date?: string;
   compatibility_flags: string[];
   vars: Record<string, unknown>;
@@ -16,8 +15,6 @@ export interface Configuration {
   assets?: { directory?: string; binding?: string };
   alias?: Record<string, string>;
   define?: Record<string, string>;
-  rules?: { type: string }[];
-  build?: { command?: string };
 }
 
 export async function readConfiguration(config: string): Promise<Configuration> {

@@ -1,16 +1,16 @@
-/** Bundles for `dev` by esbuild alone, in a fraction of a second; wrangler takes several seconds. */
+/** Bundles for `dev`: only what has changed is parsed again. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
 import { loadEsbuild } from "../build/esbuild.ts";
-import { buildModules, copyModules } from "../build/modules.ts";
 import { buildPages } from "../build/pages.ts";
-import { configurationOf, type Project, workerOf } from "../project.ts";
-import { type Bundle, bundleEdge, isOwn, keep, settingsOf } from "./bundle.ts";
+import { put } from "../build/put.ts";
+import { configurationOf, edgeOf, type Project, workerOf } from "../project.ts";
+import { type Bundle, EDGE_MODULE, isOwn, keep, modulesIn, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
-import { edgeOptions, isForWrangler } from "./edge-options.ts";
+import { edgeOptions } from "./edge-options.ts";
+import { filesOf } from "./files.ts";
 
 /** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}
@@ -60,35 +60,20 @@ export async function devBundler(project: Project, name: string) {
   return {
     /** @throws {CompileError} */
     async edge(): Promise<Built<Bundle>> {
-      const [pages, sources] = await Promise.all([buildPages(), buildModules(root)]).catch(isAuthors);
+      const pages = await buildPages().catch(isAuthors);
       const current = await configuration();
-      if (isForWrangler(current)) {
-        const bundle = await bundleEdge(undefined, root).catch(isAuthors);
-        return { version: bundle.dir, program: bundle, inputs: [config, ...pages, ...sources] };
-      }
-      if (current.main === undefined)
-        throw new CompileError("The wrangler configuration has no `main`, the edge's entry.");
-      const result = await build({
-        ...edgeOptions(current.main, current, root, "development"),
-        write: false,
-        outdir: dir,
-      });
+      const options = edgeOptions(edgeOf(project, current), current, root, "development");
+      const result = await build({ ...options, outdir: dir });
       const settings = settingsOf(current, dirname(config));
-      const [map = "", code = ""] = texts(result);
-      const modules = await copyModules(root, dir);
-      const version = hash(
-        map,
-        code,
-        JSON.stringify(settings),
-        ...modules.map((path) => readFileSync(join(dir, path), "utf8")),
-      );
-      const main = `index-${++count}.js`;
-      await mkdir(dir, { recursive: true });
-      await Promise.all([writeFile(join(dir, main), code), writeFile(join(dir, `${main}.map`), map)]);
+      const files = await filesOf(result, root);
+      const version = hash(JSON.stringify(settings), ...[...files].flat());
+      // An edge that is being replaced may still need its own main module.
+      const main = `${++count}-${EDGE_MODULE}`;
+      for (const [name, text] of files) await put(dir, name.replace(/^(?=index\.js)/, `${count}-`), text);
       return {
         version,
-        program: { ...settings, dir, main, modules },
-        inputs: [...inputsOf(result, root), config, ...pages, ...sources],
+        program: { ...settings, dir, main, modules: modulesIn(files.keys()) },
+        inputs: [...inputsOf(result, root), config, ...pages],
       };
     },
     /** Checks that the worker compiles, and lists its sources. Node runs the sources themselves. @throws {CompileError} */

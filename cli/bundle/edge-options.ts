@@ -1,36 +1,38 @@
-/** Options with which esbuild alone bundles an edge as wrangler does, in a fraction of a second instead of several. */
+/** The options with which esbuild bundles an edge: its main module, and modules that it loads on demand. */
+import { builtinModules } from "node:module";
 import { resolve } from "node:path";
 import type { BuildOptions } from "esbuild";
-import { isBuild } from "../build/modules.ts";
+import { programPath } from "../package.ts";
 import type { Configuration } from "./configuration.ts";
+import { ownZod, readableNames, runnerMaps, startInOneFile } from "./plugins.ts";
 
-/** Whether the configuration needs a bundling step that only wrangler has. */
-export function isForWrangler({ compatibility_flags, build, rules }: Configuration): boolean {
-  const isNode = compatibility_flags.some((flag) => flag.startsWith("nodejs_"));
-  const isOwn = isBuild(build?.command) && rules?.every(({ type }) => type === "ESModule");
-  return isNode || (!isOwn && (build?.command !== undefined || (rules ?? []).length > 0));
-}
+/** In development the code is not minified, so that a build takes less time. */
+type Mode = "development" | "production";
 
-/** Wrangler's options for `entry`, without minification. `mode` is the value of `process.env.NODE_ENV` in the code. */
-export function edgeOptions(
-  entry: string,
-  { alias = {}, define = {}, build }: Configuration,
-  root: string,
-  mode: "development" | "production",
-): BuildOptions & { metafile: true } {
+/** `entry`: a path relative to the project's folder `root`. Nothing is written: `filesOf` has the result. */
+export function edgeOptions(entry: string, { alias = {}, define = {} }: Configuration, root: string, mode: Mode) {
   const text = JSON.stringify(mode);
+  const minify = mode === "production";
   return {
     absWorkingDir: root,
     entryPoints: { index: entry },
     bundle: true,
+    splitting: true,
+    chunkNames: "[name]-[hash]",
+    write: false,
+    minify,
     format: "esm",
     target: "es2024",
     supported: { "import-source": true, using: true },
     conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*", "node:*", ...(build === undefined ? [] : ["./modules/*.js"])],
-    alias: Object.fromEntries(
-      Object.entries(alias).map(([name, path]) => [name, path.startsWith(".") ? resolve(root, path) : path]),
-    ),
+    // A Node module that workerd lacks fails only when it is loaded, so that the rest of the edge works.
+    external: ["cloudflare:*", "node:*", ...builtinModules],
+    alias: {
+      "@modelcontextprotocol/server/_shims": programPath("functions/mcp/shims"),
+      ...Object.fromEntries(
+        Object.entries(alias).map(([name, path]) => [name, path.startsWith(".") ? resolve(root, path) : path]),
+      ),
+    },
     define: {
       "navigator.userAgent": '"Cloudflare-Workers"',
       "process.env.NODE_ENV": text,
@@ -39,10 +41,12 @@ export function edgeOptions(
       ...define,
     },
     loader: { ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx", ".html": "text", ".sql": "text" },
-    keepNames: true,
+    plugins: [startInOneFile(resolve(root, entry)), ownZod, runnerMaps, ...(minify ? [readableNames(root)] : [])],
+    keepNames: !minify,
     sourcemap: "external",
     sourcesContent: false,
+    legalComments: "none",
     metafile: true,
     logLevel: "silent",
-  };
+  } as const satisfies BuildOptions;
 }

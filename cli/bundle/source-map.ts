@@ -4,22 +4,26 @@ import { join, relative, resolve } from "node:path";
 import { type Bundle, EDGE_MODULE } from "./bundle.ts";
 
 /**
- * Returns a function that replaces locations in a bundle, as workerd prints them (`index.js:1234:5`), by locations in the
- * sources, with paths relative to the working directory (`tools/timer/timer.ts:12:9`). It loads the source map at the first
- * location, and returns the text unchanged if there is no map.
+ * Returns a function that replaces locations in a bundle, as workerd prints them (`chunk-ABC.js:1234:5`), by locations in the
+ * sources, with paths relative to the working directory (`tools/timer/timer.ts:12:9`). It loads the source map of a module at
+ * the first location in it, and leaves a location unchanged if there is no map.
  */
 export function mapToSources({ dir, main }: Pick<Bundle, "dir" | "main">): (text: string) => string {
-  let map: SourceMap | null | undefined;
-  const locate = (found: string, line: string, column: string): string => {
-    map ??= readMap(join(dir, `${main}.map`));
-    const origin = map?.findOrigin(Number(line), Number(column));
-    if (!origin || !("fileName" in origin)) return found;
-    return `${relative(process.cwd(), resolve(dir, origin.fileName))}:${origin.lineNumber}:${origin.columnNumber}`;
+  const maps = new Map<string, SourceMap | undefined>();
+  const mapOf = (module: string) => {
+    if (!maps.has(module)) maps.set(module, readMap(join(dir, `${module === EDGE_MODULE ? main : module}.map`)));
+    return maps.get(module);
   };
-  return (text) => (text.includes(`${EDGE_MODULE}:`) ? text.replace(LOCATION, locate) : text);
+  return (text) =>
+    text.replace(LOCATION, (found, module: string, line: string, column: string) => {
+      const origin = mapOf(module)?.findOrigin(Number(line), Number(column));
+      if (!origin || !("fileName" in origin)) return found;
+      return `${relative(process.cwd(), resolve(dir, origin.fileName))}:${origin.lineNumber}:${origin.columnNumber}`;
+    });
 }
 
-const LOCATION = new RegExp(`(?:file:///bundle/|(?<![\\w./-]))${EDGE_MODULE.replace(".", "\\.")}:(\\d+):(\\d+)`, "g");
+/** A location in a module of the bundle, whose name has no folder. */
+const LOCATION = /(?:file:\/\/\/bundle\/|(?<![\w./-]))([\w-]+\.js):(\d+):(\d+)/g;
 
 function readMap(path: string): SourceMap | undefined {
   try {

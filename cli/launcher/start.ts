@@ -4,8 +4,9 @@ import getPort from "get-port";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import { readArguments, usageOf } from "../arguments.ts";
+import { stopEsbuild } from "../build/esbuild.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
-import { bundleEdge } from "../bundle/bundle.ts";
+import { type Bundle, bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
 import { choosePorts, HOST } from "../process/ports.ts";
 import { isAnswering, isOk, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
@@ -114,7 +115,7 @@ async function runStack(project: Project, command: Command, options: Options, pr
   }
 
   const [bundle] = await Promise.all([
-    command === "start" ? bundleEdge() : command === "wrap" ? prebuiltEdge(project.root) : undefined,
+    bundleOf(command, project.root),
     ...stack.services.map((service) => keep(service, "service")),
     stack.resonate ? keep(stack.resonate, "resonate") : checkOther(resonateUrl),
   ]);
@@ -135,6 +136,14 @@ async function runStack(project: Project, command: Command, options: Options, pr
     const lines = (await service.check?.(env)) ?? [];
     if (!stoppingSince) for (const line of lines) say(line);
   }
+}
+
+/** The edge to serve; undefined for `dev`, which builds it at each edit. */
+async function bundleOf(command: Command, root: string): Promise<Bundle | undefined> {
+  if (command === "dev") return undefined;
+  const bundle = await (command === "wrap" ? prebuiltEdge(root) : bundleEdge());
+  await stopEsbuild(); // Nothing else is built.
+  return bundle;
 }
 
 function describe(project: Project, command: Command, { data, services }: Options, stack: Stack, url: string) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
-import { replayed } from "../../testing/replayed.ts";
+import { replay } from "../../testing/replay.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { callbackOf } from "../engine/guard/seeded.ts";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => shop?.[Symbol.asyncDispose]());
 
 test("an order is paid by a call from outside, wherever the worker dies", async () => {
-  const { result, runs } = await replayed(orderRun, { number: 7 }, { env, callbacks: { payment: { amount: 12 } } });
+  const { result, runs } = await replay(orderRun, { number: 7 }, { env, callbacks: { payment: { amount: 12 } } });
   expect(result).toEqual({ number: 7, paid: 12 });
   expect(runs).toBeGreaterThan(15);
   // All runs hand the same address to the shop, under one key.
@@ -29,7 +29,7 @@ test("an order is paid by a call from outside, wherever the worker dies", async 
 });
 
 test("an order that nobody pays times out", async () => {
-  await expect(replayed(orderRun, { number: 8 }, { env })).rejects.toThrow(
+  await expect(replay(orderRun, { number: 8 }, { env })).rejects.toThrow(
     'nothing was sent to the callback "payment" in time',
   );
 });
@@ -69,6 +69,6 @@ test.each([
 );
 
 test("a sent value that does not fit the schema is an error", async () => {
-  const wrong = replayed(orderRun, { number: 9 }, { env, callbacks: { payment: { amount: "much" } } });
+  const wrong = replay(orderRun, { number: 9 }, { env, callbacks: { payment: { amount: "much" } } });
   await expect(wrong).rejects.toThrow('what was sent to the callback "payment" does not fit: amount');
 });

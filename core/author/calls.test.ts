@@ -1,7 +1,7 @@
 /** Functions with several pieces of work at once, killed and replayed at every point. */
 import { expect, expectTypeOf, test } from "vitest";
 import * as z from "zod";
-import { replayed } from "../../testing/replayed.ts";
+import { replay } from "../../testing/replay.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { defineDurableTool } from "../tools/job-tool.ts";
 import { type Context, HOUR, MINUTE, NonRetryableError, type Retry, SECOND, TimeoutError } from "./context.ts";
@@ -34,7 +34,7 @@ test("a started job is a handle whose result has the type of the definition, of 
     return { name: child.name, pages, text, again: await child.result() };
   };
   const jobs = { report: { pages: 3 }, summary: { text: "all is well" } };
-  const { result } = await replayed(both, { day: "monday" }, { jobs });
+  const { result } = await replay(both, { day: "monday" }, { jobs });
   expect(result).toEqual({ name: "report_monday", pages: 3, text: "all is well", again: { pages: 3 } });
 });
 
@@ -46,7 +46,7 @@ test("a function that awaits a job which it cancelled by its handle learns that 
     const why = await child.result().catch((error) => error.status);
     return [first.winner, why];
   };
-  expect((await replayed(impatient, {}, { jobs: { report: "too late" } })).result).toEqual(["late", "cancelled"]);
+  expect((await replay(impatient, {}, { jobs: { report: "too late" } })).result).toEqual(["late", "cancelled"]);
 });
 
 test("all items of ctx.allSettled end, and each result says how", async () => {
@@ -57,7 +57,7 @@ test("all items of ctx.allSettled end, and each result says how", async () => {
     });
   const mapped = async (ctx: Context) =>
     (await all(ctx)).map((each) => (each.status === "fulfilled" ? each.value : String(each.reason)));
-  expect((await replayed(mapped, {})).result).toEqual(["a", "NonRetryableError: not b", "c"]);
+  expect((await replay(mapped, {})).result).toEqual(["a", "NonRetryableError: not b", "c"]);
 });
 
 test("the error of a failed item lists the items that were given up", async () => {
@@ -72,7 +72,7 @@ test("the error of a failed item lists the items that were given up", async () =
       return { message, givenUp };
     }
   };
-  expect((await replayed(lost, {})).result).toEqual({ message: "not b", givenUp: ["c"] });
+  expect((await replay(lost, {})).result).toEqual({ message: "not b", givenUp: ["c"] });
 });
 
 test("the first branch that succeeds wins, and if all fail the error says why", async () => {
@@ -85,10 +85,10 @@ test("the first branch that succeeds wins, and if all fail the error says why", 
       },
       slower: (c) => c.sleep("an hour", HOUR),
     });
-  expect((await replayed(lucky, {})).result).toEqual({ winner: "slow", value: 42 });
+  expect((await replay(lucky, {})).result).toEqual({ winner: "slow", value: 42 });
   const unlucky = (ctx: Context) =>
     ctx.any({ a: (c) => c.step("a", failing("no a")), b: (c) => c.step("b", failing("no b")) });
-  await expect(replayed(unlucky, {})).rejects.toThrow("every branch failed: no a; no b");
+  await expect(replay(unlucky, {})).rejects.toThrow("every branch failed: no a; no b");
 });
 
 test("ctx.timeout abandons work that takes too long, and no other", async () => {
@@ -103,11 +103,7 @@ test("ctx.timeout abandons work that takes too long, and no other", async () => 
     const failed = await ctx.timeout(HOUR, (c) => c.step("fail", failing("no"))).catch((error) => error.message);
     return [quick, slow, failed];
   };
-  expect((await replayed(timely, {})).result).toEqual([
-    "done",
-    'ctx.timeout: "a day" took longer than 1.5 hours',
-    "no",
-  ]);
+  expect((await replay(timely, {})).result).toEqual(["done", 'ctx.timeout: "a day" took longer than 1.5 hours', "no"]);
 });
 
 test("a step's own time-out is told from the end of ctx.timeout", async () => {
@@ -116,7 +112,7 @@ test("a step's own time-out is told from the end of ctx.timeout", async () => {
     ctx
       .timeout(HOUR, (c) => c.step("fetch", late, { retry: false }))
       .catch((error: Error) => [error.name, error instanceof TimeoutError]);
-  expect((await replayed(fetched, {})).result).toEqual(["TimeoutError", false]);
+  expect((await replay(fetched, {})).result).toEqual(["TimeoutError", false]);
 });
 
 class HttpError extends Error {
@@ -136,7 +132,7 @@ class HttpError extends Error {
 }
 
 const fails = (run: () => unknown, retry: Retry | false = false) =>
-  replayed(
+  replay(
     implement(defineJob({ kind: "fails", args: z.object({}), id: () => "x", errors: [HttpError] }), async (ctx) =>
       ctx.step("do", run as () => null, { retry }).catch((error: unknown) => {
         if (error instanceof HttpError) return [error.message, error.isGone, error.headers.server];
@@ -171,7 +167,7 @@ test("an error of a registered class keeps the fields that its class computes", 
       .step("do", () => Promise.reject(new Refused("no")), { retry: false })
       .catch((error: unknown) => error instanceof Refused && [error.status, error.code]),
   );
-  expect((await replayed(refused, {})).result).toEqual([403, "E403"]);
+  expect((await replay(refused, {})).result).toEqual([403, "E403"]);
 });
 
 test("a registered error's own field named `at` comes back, and is not taken for a source line", async () => {
@@ -184,7 +180,7 @@ test("a registered error's own field named `at` comes back, and is not taken for
       .step("do", () => Promise.reject(new Delayed("no")), { retry: false })
       .catch((error: unknown) => error instanceof Delayed && error.at),
   );
-  expect((await replayed(delayed, {})).result).toBe("12:00");
+  expect((await replay(delayed, {})).result).toBe("12:00");
 });
 
 test("any other error keeps its status and its cause", async () => {
@@ -196,7 +192,7 @@ test("any other error keeps its status and its cause", async () => {
 test("a step that gets broken JSON from a model is retried", async () => {
   const words = ["Sure! Here is the JSON:", '{ "a": 1 }'];
   const twice = async (ctx: Context) => ctx.step("ask", ({ attempt }) => JSON.parse(words[attempt - 1] ?? ""));
-  expect((await replayed(twice, {})).result).toEqual({ a: 1 });
+  expect((await replay(twice, {})).result).toEqual({ a: 1 });
 });
 
 test("the answer to a question with a zod schema has its type", async () => {
@@ -208,18 +204,18 @@ test("the answer to a question with a zod schema has its type", async () => {
     return answer.content;
   };
   const answers = { print: { color: "blue" } };
-  expect((await replayed(asked, {}, { answers })).result).toEqual({ copies: 1, color: "blue" });
+  expect((await replay(asked, {}, { answers })).result).toEqual({ copies: 1, color: "blue" });
   const picky = (ctx: Context) =>
     ctx.ask("print", { message: "How many?", schema: schema.refine(({ copies }) => copies > 1, "too few") });
-  await expect(replayed(picky, {}, { answers })).rejects.toThrow('the answer to "print" does not fit: too few');
+  await expect(replay(picky, {}, { answers })).rejects.toThrow('the answer to "print" does not fit: too few');
 });
 
 test("a question whose form nobody could fill in is refused", async () => {
   const schema = z.object({ address: z.object({ city: z.string() }) });
   const nested = (ctx: Context) => ctx.ask("where", { message: "Where?", schema });
-  await expect(replayed(nested, {})).rejects.toThrow('ctx.ask("where"): the field address is an object. Forms have');
+  await expect(replay(nested, {})).rejects.toThrow('ctx.ask("where"): the field address is an object. Forms have');
   const dated = (ctx: Context) => ctx.ask("when", { message: "When?", schema: z.object({ at: z.date() }) });
-  await expect(replayed(dated, {})).rejects.toThrow('ctx.ask("when"): its schema cannot be a form: Date');
+  await expect(replay(dated, {})).rejects.toThrow('ctx.ask("when"): its schema cannot be a form: Date');
 });
 
 const budgeted = (limit: number, onExceeded: "ask" | "fail", code: (ctx: Context) => Promise<unknown>) =>
@@ -240,7 +236,7 @@ const research = async (ctx: Context) => {
 };
 
 test("amounts spent side by side are counted once each, and the call that exceeds the budget fails", async () => {
-  const { result, runs } = await replayed(budgeted(120, "fail", research), {});
+  const { result, runs } = await replay(budgeted(120, "fail", research), {});
   expect(result).toEqual({ failed: 1, spent: ["BudgetExceeded", "150 of 120 tokens are spent"] });
   expect(runs).toBeGreaterThan(50);
 });
@@ -264,10 +260,10 @@ test("viewers of a job see what it has spent, even after another worker has take
 
 test("a job whose budget asks goes on when more is allowed, and asks once for all waiting calls", async () => {
   const accept = { "tokens up to 100": {}, "tokens up to 150": {} };
-  const { result } = await replayed(budgeted(50, "ask", research), {}, { answers: accept });
+  const { result } = await replay(budgeted(50, "ask", research), {}, { answers: accept });
   expect(result).toEqual({ failed: 0, spent: { spent: 150, limit: 150, left: 0 } });
   const declined = { "tokens up to 100": { action: "decline" as const } };
-  const ended = await replayed(budgeted(50, "ask", research), {}, { answers: declined });
+  const ended = await replay(budgeted(50, "ask", research), {}, { answers: declined });
   expect(ended.result).toMatchObject({ failed: 4, spent: ["BudgetExceeded", expect.stringContaining("not allowed")] });
 });
 
@@ -278,7 +274,7 @@ test("after a refusal, later calls fail with what is spent by then, and nobody i
     return spent;
   };
   const answers = { "tokens up to 100": { action: "decline" as const } };
-  expect((await replayed(budgeted(50, "ask", spends), {}, { answers })).result).toEqual([60, 120]);
+  expect((await replay(budgeted(50, "ask", spends), {}, { answers })).result).toEqual([60, 120]);
 });
 
 test("a clean-up after an open question about the budget hears that the budget is exceeded", async () => {
@@ -288,14 +284,14 @@ test("a clean-up after an open question about the budget hears that the budget i
       await ctx.spend(60, { of: "tokens" }).catch((error) => heard.push(error.name, error.message));
     return heard;
   };
-  const { result } = await replayed(budgeted(50, "ask", spends), {}, { deadline: HOUR });
+  const { result } = await replay(budgeted(50, "ask", spends), {}, { deadline: HOUR });
   const late = ["DeadlineExceeded", "the job did not finish before its deadline"];
   expect(result).toEqual([...late, "BudgetExceeded", "120 of 50 tokens are spent: more was not allowed"]);
 });
 
 test("an amount that is not a number, and a budget that is not defined, are refused", async () => {
   const spends = (amount: number, of: string) =>
-    replayed(
+    replay(
       budgeted(5, "fail", (ctx) => ctx.spend(amount, { of })),
       {},
     );

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import type { Death } from "../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
-import { type Death, trial } from "../../testing/simulation/trial.ts";
+import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../author/context.ts";
 import { journalEntryId } from "../resonate/ids.ts";
 import { LeaseLost, type Runnable } from "./runtime.ts";
@@ -133,13 +134,13 @@ test("an answer that a step has begun with stays the first, even if news of an e
     return winner;
   });
   await simulated.execute();
-  simulated.unheard.add(journalEntryId(JOB, 1));
+  simulated.alwaysPending.add(journalEntryId(JOB, 1));
   await simulated.clock.until(simulated.clock.pause(10));
   simulated.answer("one", yes);
   await simulated.clock.until(simulated.clock.pause(10));
   simulated.answer("two", yes);
   await expect(simulated.execute()).rejects.toThrow(LeaseLost);
-  simulated.unheard.clear();
+  simulated.alwaysPending.clear();
   simulated.forget();
   expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "two" });
   expect(told).toHaveLength(2);

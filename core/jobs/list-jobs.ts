@@ -20,9 +20,23 @@ export async function* listJobs(
   signal?: AbortSignal,
 ): AsyncGenerator<OwnStep, boolean> {
   const record = store.by.key === "" ? undefined : store.record;
-  return yield* record
-    ? recordedJobs(store, record, query, signal)
-    : searchOwn(store.client, store.names, query, signal);
+  return yield* record ? recordedJobs(store, record, query, signal) : searchedJobs(store, query, signal);
+}
+
+/** A search finds the promises of jobs alone, so each is completed when it is taken. */
+async function* searchedJobs(
+  store: RemoteStore,
+  query: JobQuery,
+  signal?: AbortSignal,
+): AsyncGenerator<OwnStep, boolean> {
+  const steps = searchOwn(store.client, store.names, query, signal);
+  for (;;) {
+    const { done, value } = await steps.next();
+    if (done) return value;
+    const { job } = value;
+    const promise = job?.promise && (await store.complete(job.promise, signal));
+    yield job && promise ? { ...value, job: { ...job, promise } } : value;
+  }
 }
 
 async function* recordedJobs(

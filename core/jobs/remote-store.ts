@@ -236,7 +236,12 @@ export class RemoteStore {
     if (id === undefined) return undefined;
     const record = await this.client.call(getOf(id), signal);
     const promise = record && this.names.decode(record);
-    return promise && this.#shared.look({ promise, signal, jobs: this });
+    return promise && this.complete(promise, signal);
+  }
+
+  /** A promise that was just decoded, with what other promises tell about its job. */
+  complete(promise: DurablePromise, signal?: AbortSignal): Promise<DurablePromise> {
+    return this.#shared.look({ promise, signal, jobs: this });
   }
 
   /** Whether the job waits for a worker; false where the server does not say. */
@@ -303,8 +308,7 @@ export class RemoteStore {
     const report = async (id: string, record: PromiseRecord | undefined) => {
       const pushed = record && isRoot(id) ? this.names.decode(record) : undefined;
       // Without it the subscriber reads the promise itself.
-      const promise =
-        pushed && (await this.#shared.look({ promise: pushed, signal, jobs: this }).catch(() => undefined));
+      const promise = pushed && (await this.complete(pushed, signal).catch(() => undefined));
       onSettled({ name: this.names.nameIn(rootOf(id)), isChild: !isRoot(id), promise });
     };
     return settlements.open({

@@ -2,9 +2,10 @@
 import { expect, test } from "vitest";
 import { type Context, HOUR, SECOND, StepInterrupted } from "../../core/author/context.ts";
 import { LeaseLost, type Runnable } from "../../core/engine/runtime.ts";
+import type { Death } from "../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { stepFeatures } from "../../testing/simulation/step-features.ts";
-import { type Death, trial } from "../../testing/simulation/trial.ts";
+import { trial } from "../../testing/simulation/trial.ts";
 
 test("an at-most-once step is not repeated, wherever its worker dies", async () => {
   const run = async (deaths: Death[]) => {

@@ -35,7 +35,7 @@ export async function receive(request: Request, edge: Edge): Promise<Response> {
 }
 
 /** Settles the promise of a callback, whose job times out at `until`, with the request's body. Only the first body counts. */
-async function settle({ client, loadSdk }: Edge, request: Request, id: string, until: number): Promise<Response> {
+async function settle({ client }: Edge, request: Request, id: string, until: number): Promise<Response> {
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
@@ -49,7 +49,7 @@ async function settle({ client, loadSdk }: Edge, request: Request, id: string, u
   if (job?.state !== "pending") return answer(410, "The job has ended.");
   let promise = await get(id);
   if (promise?.state === "pending") {
-    const problem = await misfit(promise, sent.value, loadSdk);
+    const problem = await misfit(promise, sent.value);
     if (problem !== undefined) return answer(422, `The body does not fit: ${problem}`);
   }
   // A body that comes before the job waits for it is kept.
@@ -73,10 +73,10 @@ function parsedAs(text: string, type: string): { value: unknown } | undefined {
 }
 
 /** Why a value does not fit the schema that the job waits for; undefined where it fits. */
-async function misfit({ param }: PromiseRecord, value: unknown, loadSdk: Edge["loadSdk"]): Promise<string | undefined> {
+async function misfit({ param }: PromiseRecord, value: unknown): Promise<string | undefined> {
   const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
   if (!schema) return undefined;
-  const { fromJSONSchema } = await loadSdk();
+  const { fromJSONSchema } = await import("../../core/tools/json-schema.ts");
   const { error } = fromJSONSchema(schema as never).safeParse(value);
   const words = error?.issues.slice(0, TOLD.issues).map(({ path, message }) => [...path, message].join(": "));
   return words?.join("; ").slice(0, TOLD.characters);

@@ -5,7 +5,6 @@ import { isRecord, jsonOf } from "../../core/resonate/json.ts";
 import { check, nameText } from "../../core/tools/arguments.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
-import { loadLazy } from "../../functions/load-lazy.ts";
 import { giveAnswer, jsonText } from "../questions/answer-question.ts";
 
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
@@ -41,7 +40,7 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
       if (!promise) return { job_name: name, status: "not_found" as const };
       const { kind, view } = promise.job;
       const { title } = (called ?? tools.find(({ job }) => job?.kind === kind))?.listing ?? {};
-      const { cardOf } = await loadLazy();
+      const { cardOf } = await import("./card-of.ts");
       return { ...(await cardOf(promise, context)), title, view, chart, [ABOUT]: { isCard: true } };
     },
   });

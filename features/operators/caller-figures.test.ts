@@ -1,5 +1,6 @@
 /** When operators receive a caller's figures. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { callsOf } from "../../core/resonate/object-calls.ts";
 import { ObjectSql } from "../../core/resonate/object-storage.ts";
 import { Callers } from "../../functions/objects/callers.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
@@ -16,7 +17,7 @@ test("figures that change within a minute of the last ones are sent when the min
     sent.push(figure);
     return { done: undefined };
   };
-  const callers = new Callers({ idFromName: () => ({}), get: () => ({ operate }) as never }, "");
+  const callers = new Callers({ idFromName: () => ({}), get: () => callsOf({ operate }) }, "");
   const alarms: number[] = [];
   const figures = new Figures({
     ...{ callers, sql: new ObjectSql(createStorage()), most: 0, key: () => "ada" },

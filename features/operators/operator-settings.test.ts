@@ -1,4 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
+import { callsOf } from "../../core/resonate/object-calls.ts";
 import type { Config } from "../../functions/config.ts";
 import { Callers } from "../../functions/objects/callers.ts";
 import { OperatorSettings } from "./operator-settings.ts";
@@ -7,8 +8,8 @@ afterEach(() => void vi.useRealTimers());
 
 test("neither a request nor a start waits long for an operators' object that does not answer", async () => {
   vi.useFakeTimers();
-  const silent = { idFromName: () => ({}), get: () => ({ operate: () => new Promise(() => {}) }) };
-  const callers = new Callers(silent as never, "");
+  const silent = { idFromName: () => ({}), get: () => callsOf({ operate: () => new Promise(() => {}) }) };
+  const callers = new Callers(silent, "");
   const settings = new OperatorSettings({ BLOCKED_CALLERS: ["eve"], isOperated: true } as Config, callers, 5_000);
   const answered = Promise.all([settings.get(), settings.get(), callers.reportStart("timer", "timer_a")]);
   await vi.advanceTimersByTimeAsync(2_500);

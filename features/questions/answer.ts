@@ -4,7 +4,6 @@ import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { AnswerEntry, type QuestionEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { loadSdk } from "../../functions/http/load-sdk.ts";
 
 const MAX_ANSWER_CHARACTERS = 10_000;
 
@@ -30,7 +29,7 @@ export async function checkAnswer(
 
 /** The form of an answer. A property whose schema cannot be used, such as one with an invalid pattern, takes any value. */
 export async function formOf({ properties, required, additionalProperties }: QuestionEntry["requestedSchema"]) {
-  const { fromJSONSchema } = await loadSdk();
+  const { fromJSONSchema } = await import("../../core/tools/json-schema.ts");
   const usable = Object.entries(properties).map(([key, property]) => {
     // Defaults are not filled in: the job gets the answer as it was given.
     const { default: _, ...schema } = Object(property);

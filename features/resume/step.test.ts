@@ -20,8 +20,8 @@ test("steps that an earlier attempt at the job has finished are not repeated", a
   };
   const first = new SimulatedJob(fn(false));
   expect(await first.toEnd()).toMatchObject({ kind: "failed" });
-  const finished = new Map(first.journal.events.map((recorded) => [recorded.event.op, recorded]));
-  const second = new SimulatedJob(fn(true), { steps: stepFeatures({ finished }) });
+  const finishedSteps = new Map(first.journal.events.map((recorded) => [recorded.event.op, recorded]));
+  const second = new SimulatedJob(fn(true), { steps: stepFeatures({ finishedSteps }) });
   expect(await second.toEnd()).toEqual({ kind: "complete", value: { text: "the page!" } });
   expect(done).toEqual(["page", "break", "break"]);
 });

@@ -3,7 +3,7 @@ import type { JournalRecord } from "../../core/engine/journal.ts";
 import type { StepFeature } from "../../core/engine/step-feature.ts";
 
 /** `finished`: the records of the steps to take over, by their paths. Only the first run of the job takes them over. */
-export const finishedSteps = (finished: ReadonlyMap<string, JournalRecord>): StepFeature => ({
+export const resumedSteps = (finished: ReadonlyMap<string, JournalRecord>): StepFeature => ({
   async step({ kind, path, job }, next) {
     const record = job.run ? undefined : finished.get(path);
     return record?.event.kind === kind && !record.event.error ? { value: record.value } : next();

@@ -8,7 +8,6 @@ import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 import { jsonText } from "../questions/answer-question.ts";
-import { loadTimes } from "./load-times.ts";
 import { type Schedule, schedule } from "./schedule.ts";
 import { SHORTEST } from "./shortest.ts";
 
@@ -60,7 +59,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const when = Object.fromEntries(
         Object.entries({ cron, timezone, every, at, ...from }).filter(([, value]) => value !== undefined),
       );
-      const { nextAfter, problemIn } = await loadTimes();
+      const { nextAfter, problemIn } = await import("./times.ts");
       const problem = problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
       const args = given.arguments === undefined ? {} : jsonOf(given.arguments);

@@ -8,6 +8,7 @@ import { startJob } from "../../core/jobs/start.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { feedEntryId } from "../../core/resonate/ids.ts";
+import { callsOf } from "../../core/resonate/object-calls.ts";
 import { defineDurableTool } from "../../core/tools/job-tool.ts";
 import type { Tool, ToolSchedule } from "../../core/tools/tool.ts";
 import { CallerObject } from "../../functions/objects/caller-object.ts";
@@ -69,7 +70,7 @@ async function deploy(change: Partial<Schedule>, maxJobs = 100, others: readonly
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
   let object = new CallerObject({ storage }, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
-  const callers = new Callers({ idFromName: () => ({}), get: () => object }, "");
+  const callers = new Callers({ idFromName: () => ({}), get: () => callsOf(object) }, "");
   const records = callers.records({ jobs: maxJobs, bytes: 0 });
   const features = [quota(records), recordForEvents(records, () => false)];
   const store = jobStore(endpoint, jobs, { records, features }).as(CALLER, "r");

@@ -5,9 +5,16 @@ import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import type { Access } from "../../core/tools/request-scope.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig, type Token } from "./auth-config.ts";
-import { KeysUnavailable } from "./keys.ts";
-import { OAuthVerifier } from "./oauth.ts";
-import { type Demands, metadataOf, refuse, TokenRefused, unavailable, type Verified } from "./refusal.ts";
+import type { OAuthVerifier } from "./oauth.ts";
+import {
+  type Demands,
+  KeysUnavailable,
+  metadataOf,
+  refuse,
+  TokenRefused,
+  unavailable,
+  type Verified,
+} from "./refusal.ts";
 import { holderOf } from "./secret.ts";
 
 export interface Auth {
@@ -60,7 +67,7 @@ function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Ve
 
 /** A resource server by the MCP authorization specification. */
 function createResourceServer(config: OAuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth {
-  const verifier = new OAuthVerifier(config);
+  let verifier: OAuthVerifier | undefined;
   const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: always } = config;
   const forAccess: Record<Access, string | undefined> = {
     read: config.OAUTH_READ_SCOPE,
@@ -73,6 +80,8 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
     authenticate(request) {
       const resource = resourceOf(request, address);
       const verify = async (token: string) => {
+        const { OAuthVerifier } = await import("./oauth.ts");
+        verifier ??= new OAuthVerifier(config);
         const verified = await verifier.verify(token, OAUTH_AUDIENCE ?? resource.href);
         if (always.every((scope) => verified.scopes.includes(scope))) return verified;
         throw new TokenRefused("A scope is missing", "insufficient_scope");

@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
-import { KeysUnavailable, PublishedKeys } from "./keys.ts";
+import { PublishedKeys } from "./keys.ts";
+import { KeysUnavailable } from "./refusal.ts";
 
 type Answers = Record<string, (origin: string) => unknown>;
 

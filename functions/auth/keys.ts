@@ -3,6 +3,7 @@ import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { SharedValue } from "../http/shared-value.ts";
 import { isLoopback, TrustedUrl } from "./auth-config.ts";
+import { KeysUnavailable } from "./refusal.ts";
 
 /** How long a request to the authorization server may take, in milliseconds. */
 const TIMEOUT = 5_000;
@@ -13,10 +14,6 @@ const FAILED = 5_000;
 
 /** How long fetched keys are not fetched again for tokens that name an unknown key, in milliseconds. */
 const COOLDOWN = 5_000;
-
-export class KeysUnavailable extends Error {
-  override name = "KeysUnavailable";
-}
 
 export interface Keys {
   set: JSONWebKeySet;

@@ -1,7 +1,7 @@
 /** The content of a token, and the responses to requests without an acceptable token. */
 import type { Caller } from "../../core/author/caller.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
-import { loadSdk, type Sdk } from "../http/load-sdk.ts";
+import type * as sdk from "../sdk.ts";
 
 /** The content of a verified access token. */
 export interface Verified {
@@ -23,6 +23,11 @@ export class TokenRefused extends Error {
     super(message);
     this.code = code;
   }
+}
+
+/** No token can be verified, as the keys of the authorization server are missing. */
+export class KeysUnavailable extends Error {
+  override name = "KeysUnavailable";
 }
 
 /** What a token must allow. */
@@ -48,7 +53,7 @@ export async function refuse({ code, message }: TokenRefused, { scopes = [], res
   const parameters = Object.entries({
     ...(code !== "missing" && { error: code, error_description: message }),
     ...(scopes.length > 0 && { scope: scopes.join(" ") }),
-    ...(resource && { resource_metadata: (await loadSdk()).getOAuthProtectedResourceMetadataUrl(resource) }),
+    ...(resource && { resource_metadata: (await import("../sdk.ts")).getOAuthProtectedResourceMetadataUrl(resource) }),
   }).map(([name, value]) => `${name}="${quotable(value)}"`);
   const body = { ...(code !== "missing" && { error: code }), error_description: message };
   const challenge = ["Bearer", parameters.join(", ")].join(" ").trim();
@@ -73,8 +78,8 @@ export async function metadataOf(
   issuer: string,
   scopes: readonly string[],
 ): Promise<OAuthProtectedResourceMetadata> {
-  type OAuthMetadata = Parameters<Sdk["buildOAuthProtectedResourceMetadata"]>[0]["oauthMetadata"];
-  return (await loadSdk()).buildOAuthProtectedResourceMetadata({
+  type OAuthMetadata = Parameters<typeof sdk.buildOAuthProtectedResourceMetadata>[0]["oauthMetadata"];
+  return (await import("../sdk.ts")).buildOAuthProtectedResourceMetadata({
     oauthMetadata: { issuer } as OAuthMetadata,
     resourceServerUrl: resource,
     scopesSupported: [...scopes],

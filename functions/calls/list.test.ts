@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Job } from "../../core/author/job.ts";
+import { Sealing } from "../../core/resonate/sealing.ts";
 import { quota } from "../../features/quota/start.ts";
 import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
@@ -15,7 +16,7 @@ test("of several jobs one that cannot be decrypted is left out with a note, and 
     const { status, data: answered } = await sim.send(kind, data);
     return Response.json({ kind, head: { status }, data: answered });
   };
-  const endpoint = { url: "http://resonate", group: "workers", namespace: "", fetch: answer };
+  const endpoint = { url: "http://resonate", group: "workers", namespace: "", fetch: answer, codec: new Sealing() };
   const noted: unknown[] = [];
   const rows = ["timer_a", "timer_b"].map((name) => ({ id: KEY + name, state: "pending", startedAt: 1, labels: [] }));
   const record = {

@@ -1,5 +1,4 @@
 /** Which host names a request may be addressed to, and which pages it may come from. */
-import { loadSdk } from "./load-sdk.ts";
 
 /**
  * Refuses requests to foreign host names: a web page can make its own name resolve to this machine (DNS rebinding).
@@ -9,7 +8,7 @@ import { loadSdk } from "./load-sdk.ts";
 export async function checkHost(request: Request, hosts: readonly string[] | undefined): Promise<Response | undefined> {
   const host = request.headers.get("host");
   if (!hosts || (host !== null && hosts.includes(URL.parse(`http://${host}`)?.hostname ?? ""))) return undefined;
-  const { hostHeaderValidationResponse } = await loadSdk();
+  const { hostHeaderValidationResponse } = await import("../sdk.ts");
   return hostHeaderValidationResponse(request, [...hosts]);
 }
 
@@ -22,6 +21,6 @@ export async function checkOrigin(
   const origin = request.headers.get("origin");
   if (!origin || origins.includes("*") || origins.includes(origin)) return undefined;
   if (URL.parse(origin)?.host === new URL(request.url).host && /^https?:/.test(origin)) return undefined;
-  const { originValidationResponse } = await loadSdk();
+  const { originValidationResponse } = await import("../sdk.ts");
   return originValidationResponse(request, [...hosts]);
 }

@@ -1,5 +1,11 @@
 /** Answers requests with the SDK: those that are not plain, or that no row of the method table answers. */
-import type { JSONRPCRequest, Result, ServerContext } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  type JSONRPCRequest,
+  type Result,
+  Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { Era } from "../../core/feature.ts";
 import { abilitiesOf, type Declared } from "../../core/tools/abilities.ts";
@@ -8,7 +14,6 @@ import { CLIENT_CAPABILITIES, ErrorCode, isInputRequired, LOG_LEVEL, ProtocolErr
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
 import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
-import type { Sdk } from "../http/load-sdk.ts";
 import { MAX_BODY } from "./body.ts";
 import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { Methods, Offered } from "./methods.ts";
@@ -32,11 +37,9 @@ const ANY = z.looseObject({});
  * would hold those whose work the platform has cancelled forever.
  */
 export function createSdk(
-  { createMcpHandler, Server }: Sdk,
   { calls, features, identity }: Offered,
   methods: Methods,
 ): (request: SdkRequest) => Promise<Response> {
-  const OurServer = serverOf(Server);
   const lists = listsOf(calls.listing, features);
   const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
   const createServer = (era: Era, scope: RequestScope) => {
@@ -113,24 +116,22 @@ type Handler = (request: JSONRPCRequest, context: ServerContext) => Promise<Resu
  * judges requests, and results that ask the client. Malformed parameters are "invalid params" here, where the SDK reports an
  * internal error.
  */
-function serverOf(Server: Sdk["Server"]): Sdk["Server"] {
-  return class extends Server {
-    protected override _wrapHandler(method: string, handler: Handler): Handler {
-      return async (request, context) => {
-        let answer: Result | undefined;
-        const judged = super._wrapHandler(method, async (...given) => {
-          const result = await handler(...given);
-          if (method !== "tools/call" || isInputRequired(result)) return result;
-          answer = result;
-          return { content: [] };
-        });
-        const result = await judged(request, context).catch((error) => {
-          throw invalidParams(error) ?? error;
-        });
-        return answer ?? result;
-      };
-    }
-  };
+class OurServer extends Server {
+  protected override _wrapHandler(method: string, handler: Handler): Handler {
+    return async (request, context) => {
+      let answer: Result | undefined;
+      const judged = super._wrapHandler(method, async (...given) => {
+        const result = await handler(...given);
+        if (method !== "tools/call" || isInputRequired(result)) return result;
+        answer = result;
+        return { content: [] };
+      });
+      const result = await judged(request, context).catch((error) => {
+        throw invalidParams(error) ?? error;
+      });
+      return answer ?? result;
+    };
+  }
 }
 
 /** The findings of the SDK's parser, which it throws as an error whose message is a JSON list of issues. */

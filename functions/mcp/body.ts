@@ -3,7 +3,6 @@
 import { jsonOf } from "../../core/resonate/json.ts";
 import { BODY_TIME, readBytes } from "../../core/resonate/read-bytes.ts";
 import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
-import { loadSdk } from "../http/load-sdk.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
@@ -21,7 +20,7 @@ const JSON_TYPE = /^application\/json(; *charset=utf-8)?$/i;
 export async function readBody(request: Request): Promise<Body> {
   const { method, url, headers, signal } = request;
   const type = headers.get("content-type");
-  const isJson = JSON_TYPE.test(type ?? "") || (await loadSdk()).isJsonContentType(type);
+  const isJson = JSON_TYPE.test(type ?? "") || (await import("../sdk.ts")).isJsonContentType(type);
   if (method !== "POST" || !isJson) return request;
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);

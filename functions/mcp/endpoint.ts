@@ -1,8 +1,7 @@
 import type { EdgeFeature } from "../../core/feature.ts";
 import type { Message, Method } from "../../core/tools/method.ts";
 import type { RequestCost, RequestScope } from "../../core/tools/request-scope.ts";
-import { loadSdk } from "../http/load-sdk.ts";
-import { createSdk } from "./answer-with-sdk.ts";
+import type { createSdk } from "./answer-with-sdk.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, withName } from "./message.ts";
@@ -94,7 +93,7 @@ export class McpEndpoint {
   }
 
   async #sdk() {
-    this.#loaded ??= createSdk(await loadSdk(), this.#offered, this.#methods);
+    this.#loaded ??= (await import("./answer-with-sdk.ts")).createSdk(this.#offered, this.#methods);
     return this.#loaded;
   }
 }

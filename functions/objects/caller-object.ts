@@ -16,6 +16,7 @@ import { getOf } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
+import { callsOf } from "../../core/resonate/object-calls.ts";
 import { ObjectSql, type ObjectStorage } from "../../core/resonate/object-storage.ts";
 import { pause } from "../../core/resonate/pacing/backoff.ts";
 import {
@@ -89,7 +90,7 @@ const DELIVERING = 5_000;
 const SETTINGS = 10_000;
 
 /**
- * The record of one caller of a deployment, which the class that is bound as `CALLER` loads: see `lazy-caller-object.ts`.
+ * The record of one caller of a deployment, which the class that is bound as `CALLER` loads: see `lazy-objects.ts`.
  *
  * Quota and list are derived, and the promises decide. Looks at the promises correct a lost storage, a reservation whose edge
  * died before it created the promise, and an end that was not reported. Events, subscriptions and cursors exist only here. An
@@ -455,7 +456,7 @@ export class CallerObject implements CallerMethods {
   /** The caller's store, for jobs that the object itself starts. `isOwn`: no quota applies. */
   #store(isOwn: boolean): RemoteStore {
     const { MAX_JOBS: jobs, MAX_STORED_BYTES: bytes, RESONATE_NAMESPACE, isOperated } = this.#config;
-    const callers = new Callers({ idFromName: () => ({}), get: () => this }, RESONATE_NAMESPACE);
+    const callers = new Callers({ idFromName: () => ({}), get: () => callsOf(this) }, RESONATE_NAMESPACE);
     const records = callers.records(isOwn ? { jobs: 0, bytes: 0 } : { jobs, bytes });
     const features = jobFeatures({
       jobs: deployed.jobs,

@@ -14,6 +14,7 @@ import type {
 import type { Reported } from "../../core/jobs/reports.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
 import { callerName, operateName } from "../../core/resonate/object-address.ts";
+import { methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { within } from "../../core/resonate/pacing/backoff.ts";
 import type { Room, RoomPage, RoomPosition, RoomRow } from "../../features/backup/room-rows.ts";
 import type { Narrowed } from "../../features/events/event-log.ts";
@@ -36,7 +37,7 @@ export type Answer<T> = (
 /** The part of a Durable Object namespace that is used. */
 interface CallerNamespace {
   idFromName(name: string): object;
-  get(id: object): CallerMethods;
+  get(id: object): ObjectCalls;
 }
 
 export interface EventQuery {
@@ -115,12 +116,16 @@ export class Callers {
   }
 
   of(key: string): CallerMethods {
-    return this.#objects.get(this.#objects.idFromName(callerName(this.#namespace, key)));
+    return this.#named(callerName(this.#namespace, key));
   }
 
   /** The object that lists the objects of the deployment's callers. */
   get rooms(): RoomListMethods {
-    return this.#objects.get(this.#objects.idFromName(`callers ${this.#namespace}`));
+    return this.#named(`callers ${this.#namespace}`);
+  }
+
+  #named(name: string): CallerMethods {
+    return methodsOf(this.#objects.get(this.#objects.idFromName(name)));
   }
 
   /** The records of the deployment's callers, each of whom has these limits. */
@@ -172,8 +177,7 @@ export class Callers {
 
   /** Calls the object through which operators see and act. */
   operate<K extends keyof OperateCalls>(call: K, ...given: Parameters<OperateCalls[K]>) {
-    const name = operateName(this.#namespace);
-    const answer = ask(() => this.#objects.get(this.#objects.idFromName(name)).operate(call, given));
+    const answer = ask(() => this.#named(operateName(this.#namespace)).operate(call, given));
     return answer as Promise<Awaited<ReturnType<OperateCalls[K]>>>;
   }
 

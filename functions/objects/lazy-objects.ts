@@ -1,39 +1,78 @@
-/** The classes of a Worker's Durable Objects besides the listener. Their modules are loaded when an object is first used. */
+/** The classes of a Worker's Durable Objects besides the listener. Their code is loaded when an object is first used. */
+import type { Implementation } from "../../core/author/implement.ts";
+import { callMethod, type ObjectCalls } from "../../core/resonate/object-calls.ts";
+import { DurableObject } from "./durable-object.ts";
 
-interface Served {
+/** What the runtime calls of an object: its one remote method, its requests and its alarms. */
+export interface LazyObject extends ObjectCalls {
   fetch(request: Request): Promise<Response>;
-}
-interface Alarmed extends Served {
   alarm(): Promise<void>;
 }
 
+/** A class that a Worker's entry exports, and `wrangler.toml` binds. */
+export type LazyObjectClass = new (state: object, env: object) => LazyObject;
+
+/** A class whose objects do what the object does that `load` makes. */
+export function lazyObject(load: (state: object, env: object) => Promise<object>): LazyObjectClass {
+  return class extends DurableObject {
+    readonly #loaded: Promise<object>;
+
+    constructor(state: object, env: object) {
+      super(state, env);
+      this.#loaded = load(state, env);
+      this.#loaded.catch(() => {}); // Each call reports the failure.
+    }
+
+    async call(method: string, args: readonly unknown[]): Promise<unknown> {
+      return callMethod(await this.#loaded, method, args);
+    }
+
+    async fetch(request: Request): Promise<Response> {
+      return ((await this.#loaded) as LazyObject).fetch(request);
+    }
+
+    async alarm(): Promise<void> {
+      return ((await this.#loaded) as LazyObject).alarm();
+    }
+  };
+}
+
+/**
+ * The record of one caller of a deployment: its quota and its list of jobs, in the SQL storage of a Durable Object. A Worker's
+ * entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
+ *
+ * @example
+ * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
+ */
+export class CallerObject extends lazyObject(async (state, env) => {
+  const { CallerObject } = await import("./caller-object.ts");
+  return new CallerObject(state as never, env);
+}) {}
+
 /** `durable-mcp-edge/resonate`. */
 interface ResonateModule {
-  ObjectServer: new (state: never, env: never) => Alarmed;
+  ObjectServer: new (state: never, env: never) => object;
 }
 
-/** A module made of `durable-mcp-edge/runner` and the durable functions. */
+/** `durable-mcp-edge/runner`. */
 interface RunnerModule {
-  createRunner(env: object): Served;
+  RunnerServer: new (env: object, implementations: readonly Implementation[]) => object;
 }
 
-/** A class that a Worker's entry exports, and `wrangler.toml` binds. */
-type ObjectClass<T> = new (state: object, env: object) => T;
+/** A module that lists durable functions. */
+interface RunsModule {
+  runs: readonly Implementation[];
+}
 
 /**
  * The account's own Resonate server: promises, tasks and schedules in the SQLite storage of a Durable Object. A Worker's
- * entry exports it beside its default export, and `wrangler.toml` binds it as `RESONATE`. Its module is loaded when the
- * object is first used, so it does not slow the start of the edge.
+ * entry exports it beside its default export, and `wrangler.toml` binds it as `RESONATE`.
  *
  * @example
  * const ResonateObject = resonateObject(() => import("durable-mcp-edge/resonate"));
  */
-export function resonateObject(load: () => Promise<ResonateModule>): ObjectClass<Alarmed> {
-  return class extends lazy(async (state, env) => new (await load()).ObjectServer(state as never, env as never)) {
-    async alarm(): Promise<void> {
-      return (await this.loaded).alarm();
-    }
-  };
+export function resonateObject(load: () => Promise<ResonateModule>): LazyObjectClass {
+  return lazyObject(async (state, env) => new (await load()).ObjectServer(state as never, env as never));
 }
 
 /**
@@ -41,24 +80,11 @@ export function resonateObject(load: () => Promise<ResonateModule>): ObjectClass
  * task. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `RUNNER`. It has no state.
  *
  * @example
- * const load = async () => ({ createRunner: (env: object) => new RunnerServer(env, [waitForSiteRun]) });
- * const RunnerObject = runnerObject(load); // A project loads a module of its own: `() => import("../modules/runner.js")`.
+ * const RunnerObject = runnerObject(() => import("durable-mcp-edge/runner"), async () => ({ runs: [waitForSiteRun] }));
  */
-export function runnerObject(load: () => Promise<RunnerModule>): ObjectClass<Served> {
-  return lazy(async (_state, env) => (await load()).createRunner(env));
-}
-
-function lazy<T extends Served>(load: (state: object, env: object) => Promise<T>) {
-  return class {
-    protected readonly loaded: Promise<T>;
-
-    constructor(state: object, env: object) {
-      this.loaded = load(state, env);
-      this.loaded.catch(() => {}); // Each request reports the failure.
-    }
-
-    async fetch(request: Request): Promise<Response> {
-      return (await this.loaded).fetch(request);
-    }
-  };
+export function runnerObject(load: () => Promise<RunnerModule>, loadRuns: () => Promise<RunsModule>): LazyObjectClass {
+  return lazyObject(async (_state, env) => {
+    const [{ RunnerServer }, { runs }] = await Promise.all([load(), loadRuns()]);
+    return new RunnerServer(env, runs);
+  });
 }

@@ -11,7 +11,7 @@ import { execa } from "execa";
 import { startRealServer } from "./real-server.ts";
 
 const SUITES = [
-  ...["e2e", "tasks", "worker", "sdks", "operate", "contract", "server/differential", "server/real-differential"],
+  ...["e2e", "tasks", "worker", "sdks", "operate", "contract", "server/differential", "server/standalone-differential"],
   ...["cli/keys", "cli/operate"],
 ];
 const ARGS = ["--project", "system", ...SUITES.map((name) => `test/${name}`)];

@@ -44,8 +44,8 @@ test("a request that fails half-way leaves no changes, and other requests of the
 test("on a full disk, exactly the acknowledged requests are stored, and requests succeed again when there is room", async () => {
   const { db } = openDatabase(dir);
   vi.useFakeTimers({ toFake: ["Date"] });
-  const said: string[] = [];
-  const resonate = new TimedResonate(new Store(new NodeSql(db)), pino({}, { write: (line) => said.push(line) }));
+  const logLines: string[] = [];
+  const resonate = new TimedResonate(new Store(new NodeSql(db)), pino({}, { write: (line) => logLines.push(line) }));
   const { page_count } = db.prepare("PRAGMA page_count").get() as { page_count: number };
   db.exec(`PRAGMA max_page_count = ${page_count + 20}`);
   const statuses = new Map<string, number>();
@@ -58,11 +58,11 @@ test("on a full disk, exactly the acknowledged requests are stored, and requests
   expect(new Set(statuses.values())).toEqual(new Set([200, 500]));
   // Many requests have failed at the same time, with one log line; a later failure is logged again.
   expect([...statuses.values()].filter((each) => each === 500).length).toBeGreaterThan(20);
-  const says = { level: 50, msg: "nothing was written", err: { message: "database or disk is full" } };
-  expect(said.map((line) => JSON.parse(line))).toMatchObject([says]);
+  const failure = { level: 50, msg: "nothing was written", err: { message: "database or disk is full" } };
+  expect(logLines.map((line) => JSON.parse(line))).toMatchObject([failure]);
   vi.setSystemTime(Date.now() + 60_000);
   expect((await create(resonate, "still")).head.status).toBe(500);
-  expect(said.map((line) => JSON.parse(line))).toMatchObject([says, says]);
+  expect(logLines.map((line) => JSON.parse(line))).toMatchObject([failure, failure]);
   db.exec("PRAGMA max_page_count = 1000000");
   for (const [id, answered] of statuses) expect(await status(resonate, id)).toBe(answered === 200 ? 200 : 404);
   expect((await create(resonate, "later")).head.status).toBe(200);

@@ -1,40 +1,40 @@
 /**
  * Sends messages to the connections that they are addressed to.
  *
- * As on the real server, the news of a settled promise is dropped when its address has no connection. A dispatch of a task
+ * As on the standalone server, the news of a settled promise is dropped if its address has no connection. A dispatch of a task
  * waits until a worker claims the task: it goes to the first worker of its group that connects, and to another one when that
  * worker disconnects. The protocol allows a dispatch to be repeated or late at any time, since a claim names the task's
  * version.
  *
- * The store holds the queue of unclaimed tasks. In memory are only the tasks that each connection has received and how far the
+ * The database holds the queue of unclaimed tasks. In memory are only the tasks that each connection has received and how far the
  * queue of each group has been read, so that a long queue takes no memory and a start reads nothing.
  */
-import { parsePollAddress } from "../wire/poll-address.ts";
-import type { Connections, PollConnection } from "../wire/poll-connections.ts";
+import { parsePollAddress } from "./poll-address.ts";
+import type { PollConnection, PollConnections } from "./poll-connections.ts";
 import type { Change } from "./records.ts";
-import { RETRY_INTERVAL } from "./state-machine.ts";
-import type { QueuePosition, Store, UnclaimedTask } from "./store.ts";
+import { RETRY_INTERVAL_MS } from "./state-machine.ts";
+import type { QueuePosition, TaskQueue, UnclaimedTask } from "./task-queue.ts";
 
 /** The largest number of unclaimed tasks that one connection is sent. */
-const MAX_UNCLAIMED = 10_000;
+const MAX_UNCLAIMED_TASKS = 10_000;
 /** How many unclaimed tasks are read at a time. */
-const PAGE = 100;
+const TASKS_PER_PAGE = 100;
 
-const START: QueuePosition = { timer: 0, id: "" };
+const QUEUE_START: QueuePosition = { timer: 0, id: "" };
 
 export class Dispatcher {
-  readonly #connections: Connections;
-  readonly #store: Store;
+  readonly #connections: PollConnections;
+  readonly #queue: TaskQueue;
   readonly #onWorkerMissing: (group: string) => void;
-  /** The connections that have received tasks, by the tasks' ids. */
+  /** The connections that have received tasks, by the ids of the tasks. */
   readonly #receivers = new Map<string, PollConnection>();
-  /** How far the queue of each group has been read; undefined when it has been read to its end. */
+  /** How far the queue of each group has been read; undefined if it has been read to its end. */
   readonly #readUpTo = new Map<string, QueuePosition | undefined>();
 
   /** `onWorkerMissing` is called with a group that has a task and no connected worker. */
-  constructor(connections: Connections, store: Store, onWorkerMissing: (group: string) => void) {
+  constructor(connections: PollConnections, queue: TaskQueue, onWorkerMissing: (group: string) => void) {
     this.#connections = connections;
-    this.#store = store;
+    this.#queue = queue;
     this.#onWorkerMissing = onWorkerMissing;
   }
 
@@ -54,22 +54,22 @@ export class Dispatcher {
       } else if (change.kind === "unblock") {
         const { address, message } = change;
         // A busy connection gets the news only when there is no other connection.
-        const connection = this.#connections.find(address, ({ busy }) => !busy) ?? this.#connections.find(address);
+        const connection = this.#connections.find(address, ({ isBusy }) => !isBusy) ?? this.#connections.find(address);
         if (connection) this.#connections.send(connection, JSON.stringify(message));
       }
     }
-    // A connection that had reached its limit may take more.
-    const hasRoom = ({ unclaimed, waiting }: PollConnection) =>
-      unclaimed.size <= MAX_UNCLAIMED - PAGE && waiting.length === 0;
-    return [...claimers].flatMap((connection) => (hasRoom(connection) ? this.refill(connection) : []));
+    // A connection that had reached its limit may accept more.
+    const hasRoomForPage = ({ unclaimedTasks, queue }: PollConnection) =>
+      unclaimedTasks.size <= MAX_UNCLAIMED_TASKS - TASKS_PER_PAGE && queue.length === 0;
+    return [...claimers].flatMap((connection) => (hasRoomForPage(connection) ? this.refill(connection) : []));
   }
 
-  /** Sends a task to a connection at its address; false when no connection takes it. */
+  /** Sends a task to a connection at its address; false if no connection accepts it. */
   #send(task: UnclaimedTask): boolean {
     this.#forget(task.id);
-    const connection = this.#connections.find(task.address, (each) => this.#takes(each));
+    const connection = this.#connections.find(task.address, (each) => this.#accepts(each));
     if (!connection || !this.#connections.send(connection, executeMessage(task))) return false;
-    connection.unclaimed.set(task.id, task);
+    connection.unclaimedTasks.set(task.id, task);
     this.#receivers.set(task.id, connection);
     return true;
   }
@@ -85,47 +85,47 @@ export class Dispatcher {
   }
 
   /** Has the queue of the group read again from the start: some tasks may be addressed to this connection alone. */
-  connected(connection: PollConnection): void {
-    this.#readUpTo.set(connection.group, START);
+  onConnect(connection: PollConnection): void {
+    this.#readUpTo.set(connection.group, QUEUE_START);
   }
 
-  /** Sends `connection` as many tasks of its group's queue as it takes. Returns those that were parked or deferred. */
+  /** Sends `connection` as many tasks of its group's queue as it accepts. Returns those that were parked or deferred. */
   refill(connection: PollConnection): string[] {
     const { group } = connection;
-    const soon = Date.now() + RETRY_INTERVAL;
-    const late: string[] = [];
+    const nextRetry = Date.now() + RETRY_INTERVAL_MS;
+    const parkedTasks: string[] = [];
     for (;;) {
       const position = this.#readUpTo.get(group);
-      if (!position || !this.#takes(connection)) return late;
-      const page = this.#store.unclaimedTasks(group, position, PAGE, connection.isRunner ? soon : undefined);
+      if (!position || !this.#accepts(connection)) return parkedTasks;
+      const page = this.#queue.tasksOf(group, position, TASKS_PER_PAGE, connection.isRunner ? nextRetry : undefined);
       for (const task of page) {
-        if (!this.#takes(connection)) return late;
+        if (!this.#accepts(connection)) return parkedTasks;
         this.#readUpTo.set(group, task);
         // `#send` fails for a task that is addressed to another connection alone; it stays in the queue.
-        if (!this.#receivers.has(task.id) && this.#send(task) && task.timer > soon) late.push(task.id);
+        if (!this.#receivers.has(task.id) && this.#send(task) && task.timer > nextRetry) parkedTasks.push(task.id);
       }
-      if (page.length < PAGE) this.#readUpTo.set(group, undefined);
+      if (page.length < TASKS_PER_PAGE) this.#readUpTo.set(group, undefined);
     }
   }
 
   /** Forgets a task that `connection` has received but will not claim. */
-  declined(task: string, connection: PollConnection): void {
+  onDecline(task: string, connection: PollConnection): void {
     if (this.#receivers.get(task) === connection) this.#forget(task);
   }
 
   /** Sends the unclaimed tasks of `connection`, which is closed, to other connections. */
-  disconnected(connection: PollConnection): void {
-    for (const task of connection.unclaimed.values()) if (!this.#send(task)) this.#enqueue(task);
+  onDisconnect(connection: PollConnection): void {
+    for (const task of connection.unclaimedTasks.values()) if (!this.#send(task)) this.#enqueue(task);
   }
 
-  #takes(connection: PollConnection): boolean {
-    return !connection.busy && !connection.closed && connection.unclaimed.size < MAX_UNCLAIMED;
+  #accepts(connection: PollConnection): boolean {
+    return !connection.isBusy && !connection.isClosed && connection.unclaimedTasks.size < MAX_UNCLAIMED_TASKS;
   }
 
   /** Returns the connection that had received the task. */
   #forget(task: string): PollConnection | undefined {
     const receiver = this.#receivers.get(task);
-    receiver?.unclaimed.delete(task);
+    receiver?.unclaimedTasks.delete(task);
     this.#receivers.delete(task);
     return receiver;
   }

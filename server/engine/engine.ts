@@ -1,16 +1,17 @@
 /** Runs the state machine on the store: requests, searches and time-outs. Runs in its caller's transaction. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
 import { rootOf, splitGeneration } from "../../core/resonate/ids.ts";
-import { parsePollAddress } from "../wire/poll-address.ts";
 import { acquireWithRecords } from "./acquired-records.ts";
+import { parsePollAddress } from "./poll-address.ts";
 import type { Change, Operation, Outcome, State } from "./records.ts";
-import { TransactionOver } from "./sql.ts";
-import { carryOut, handleDue, RETRY_INTERVAL, skip } from "./state-machine.ts";
-import type { DueTask, Store } from "./store.ts";
+import { TransactionRolledBack } from "./sql.ts";
+import { carryOut, handleDue, RETRY_INTERVAL_MS, skip } from "./state-machine.ts";
+import type { Store } from "./store.ts";
+import type { DueTask } from "./task-queue.ts";
 import { WorkingSet } from "./working-set.ts";
 
 type SearchRequest = PromiseSearchReq | TaskSearchReq | ScheduleSearchReq;
-/** Removes an ended job with all its records. An addition to the protocol, which the real server refuses. */
+/** Removes a finished job with all its records. An addition to the protocol, which the standalone server refuses. */
 interface ForgetRequest {
   kind: "promise.forget";
   head: { corrId: string; version: string; auth?: string };
@@ -22,32 +23,32 @@ export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }> | Forg
 interface Tick {
   changes: Change[];
   /** How many unclaimed tasks were parked. */
-  parked: number;
+  parkedCount: number;
 }
 
 /** How many time-outs of each kind one tick handles, so that requests are answered between ticks. */
-const TICK_SIZE = 100;
-/** The most ticks before a search, which hold up all other requests. */
-const TICKS = 10;
+const MAX_TIMEOUTS_PER_TICK = 100;
+/** The ticks before a search hold up all other requests. */
+const MAX_TICKS_BEFORE_SEARCH = 10;
 
 export class Engine {
   readonly #store: Store;
   readonly #hasWorker: ((group: string) => boolean) | undefined;
-  readonly #onSkipped: ((error: unknown, schedule: string) => void) | undefined;
+  readonly #onScheduleSkipped: ((error: unknown, schedule: string) => void) | undefined;
 
   /**
-   * `hasWorker` tells whether a worker of a group is connected. The unclaimed tasks of a group without a worker are parked;
+   * `hasWorker` says whether a worker of a group is connected. The unclaimed tasks of a group without a worker are parked;
    * the others are dispatched again at growing intervals. Without `hasWorker`, each is dispatched again every 30 seconds.
-   * `onSkipped` is told of a schedule that could not fire.
+   * `onScheduleSkipped` is called with a schedule that could not fire.
    */
   constructor(
     store: Store,
     hasWorker?: (group: string) => boolean,
-    onSkipped?: (error: unknown, schedule: string) => void,
+    onScheduleSkipped?: (error: unknown, schedule: string) => void,
   ) {
     this.#store = store;
     this.#hasWorker = hasWorker;
-    this.#onSkipped = onSkipped;
+    this.#onScheduleSkipped = onScheduleSkipped;
   }
 
   /** Answers one request as of `now` and stores its changes. */
@@ -79,20 +80,29 @@ export class Engine {
 
   /** Handles a batch of the time-outs that are due at `now`. */
   tick(now: number): Tick {
-    const promises = this.#store.duePromises(now, TICK_SIZE);
+    const promises = this.#store.duePromises(now, MAX_TIMEOUTS_PER_TICK);
     // A promise that is due must time out before its task could be dispatched again.
-    const due = promises.length < TICK_SIZE ? this.#store.dueTasks(now, TICK_SIZE) : [];
-    const isOver = new Set(promises);
-    const isUnclaimed = ({ id, dispatchedTo }: DueTask) => this.#hasWorker && dispatchedTo !== null && !isOver.has(id);
-    const unclaimed = due.filter(isUnclaimed);
-    const others = due.filter((task) => !isUnclaimed(task));
-    const again = unclaimed.flatMap((task) => this.#dispatchAgain(task, now));
-    const schedules = this.#store.ids("schedules", "WHERE timer <= ? ORDER BY timer LIMIT ?", now, TICK_SIZE);
+    const tasks = promises.length < MAX_TIMEOUTS_PER_TICK ? this.#store.queue.dueTasks(now, MAX_TIMEOUTS_PER_TICK) : [];
+    const duePromises = new Set(promises);
+    const isUnclaimed = ({ id, dispatchedTo }: DueTask) =>
+      this.#hasWorker && dispatchedTo !== null && !duePromises.has(id);
+    const unclaimedTasks = tasks.filter(isUnclaimed);
+    const otherTasks = tasks.filter((task) => !isUnclaimed(task));
+    const dispatches = unclaimedTasks.flatMap((task) => this.#dispatchAgain(task, now));
+    const schedules = this.#store.ids(
+      "schedules",
+      "WHERE timer <= ? ORDER BY timer LIMIT ?",
+      now,
+      MAX_TIMEOUTS_PER_TICK,
+    );
     const state = new WorkingSet(this.#store);
-    const changes = handleDue(state, now, { promises, tasks: others.map(({ id }) => id), schedules: [] });
+    const changes = handleDue(state, now, { promises, tasks: otherTasks.map(({ id }) => id), schedules: [] });
     state.write();
-    const fired = schedules.flatMap((id) => this.#fire(id, now));
-    return { changes: [...changes, ...fired, ...again], parked: unclaimed.length - again.length };
+    const firings = schedules.flatMap((id) => this.#fire(id, now));
+    return {
+      changes: [...changes, ...firings, ...dispatches],
+      parkedCount: unclaimedTasks.length - dispatches.length,
+    };
   }
 
   /** Fires a schedule that is due. One that cannot fire is skipped: its error would undo the whole tick, each time. */
@@ -107,8 +117,8 @@ export class Engine {
     try {
       return attempt((state) => handleDue(state, now, { promises: [], tasks: [], schedules: [id] }));
     } catch (error) {
-      if (error instanceof TransactionOver) throw error;
-      this.#onSkipped?.(error, id);
+      if (error instanceof TransactionRolledBack) throw error;
+      this.#onScheduleSkipped?.(error, id);
       return attempt((state) => skip(state, now, id));
     }
   }
@@ -118,18 +128,18 @@ export class Engine {
     const address = dispatchedTo ?? "";
     const group = parsePollAddress(address)?.group;
     if (group === undefined || !this.#hasWorker?.(group)) {
-      this.#store.park(id);
+      this.#store.queue.park(id);
       return [];
     }
-    this.#store.backOff(id, now);
-    return [{ kind: "execute", address, task: { id, version }, timer: now + RETRY_INTERVAL }];
+    this.#store.queue.backOff(id, now);
+    return [{ kind: "execute", address, task: { id, version }, timer: now + RETRY_INTERVAL_MS }];
   }
 
-  /** Finds ids in the database, in the real server's order and with its filters and cursor, and reads each record. */
+  /** Finds ids in the database, in the standalone server's order and with its filters and cursor, and reads each record. */
   #search(now: number, request: SearchRequest): Outcome {
     const changes = this.#handleDue(now);
-    const { table, get, list, most } = SEARCHES[request.kind];
-    const { limit = most, cursor } = request.data;
+    const { table, get, list, defaultLimit } = SEARCHES[request.kind];
+    const { limit = defaultLimit, cursor } = request.data;
     const conditions: [string, string][] = [];
     if ("state" in request.data && request.data.state !== undefined) conditions.push(["state = ?", request.data.state]);
     if ("tags" in request.data && request.data.tags !== undefined) {
@@ -149,33 +159,37 @@ export class Engine {
       ...conditions.map(([, value]) => value),
       limit + 1,
     );
-    const found = ids.slice(0, limit).map((id) => {
-      const read = this.apply(now, { kind: get, head: HEAD, data: { id } } satisfies Operation);
+    const records = ids.slice(0, limit).map((id) => {
+      const { response, changes: timeouts } = this.apply(now, {
+        kind: get,
+        head: HEAD,
+        data: { id },
+      } satisfies Operation);
       // The read handles a time-out that is still due.
-      changes.push(...read.changes);
-      return Object.values(read.response.data as object)[0];
+      changes.push(...timeouts);
+      return Object.values(response.data as object)[0];
     });
-    const data = { [list]: found, ...(ids.length > limit && { cursor: ids[limit - 1] }) };
+    const data = { [list]: records, ...(ids.length > limit && { cursor: ids[limit - 1] }) };
     return { response: { kind: request.kind, head: { status: 200 }, data }, changes };
   }
 
   /** Handles what is due, so that a search sees a promise past its deadline as timed out. */
   #handleDue(now: number): Change[] {
     const changes: Change[] = [];
-    for (let n = 0; n < TICKS; n++) {
+    for (let n = 0; n < MAX_TICKS_BEFORE_SEARCH; n++) {
       const tick = this.tick(now);
-      if (tick.changes.length + tick.parked === 0) break;
+      if (tick.changes.length + tick.parkedCount === 0) break;
       changes.push(...tick.changes);
     }
     return changes;
   }
 }
 
-/** The head of requests that the engine itself makes. */
+/** The head of requests that the engine itself sends. */
 const HEAD = { corrId: "", version: "" };
 
 const SEARCHES = {
-  "promise.search": { table: "promises", get: "promise.get", list: "promises", most: 100 },
-  "task.search": { table: "tasks", get: "task.get", list: "tasks", most: 100 },
-  "schedule.search": { table: "schedules", get: "schedule.get", list: "schedules", most: 10 },
+  "promise.search": { table: "promises", get: "promise.get", list: "promises", defaultLimit: 100 },
+  "task.search": { table: "tasks", get: "task.get", list: "tasks", defaultLimit: 100 },
+  "schedule.search": { table: "schedules", get: "schedule.get", list: "schedules", defaultLimit: 10 },
 } as const;

@@ -19,8 +19,8 @@ export class MemoryState implements State {
   }
 
   branch(name: string): StoredPromise[] {
-    const found = [...this.promises.values()].filter(({ tags }) => tags["resonate:branch"] === name);
-    return found.sort((a, b) => (a.id < b.id ? -1 : 1));
+    const promises = [...this.promises.values()].filter(({ tags }) => tags["resonate:branch"] === name);
+    return promises.sort((a, b) => (a.id < b.id ? -1 : 1));
   }
 
   awaitedBy(task: string): StoredPromise[] {

@@ -1,4 +1,4 @@
-/** The records that the server keeps, and the changes that a request makes. Times are milliseconds since the epoch. */
+/** The records that the server keeps, and the changes by a request. Times are milliseconds since the epoch. */
 import type { Message, PromiseRecord, Request, ScheduleRecord, TaskRecord } from "@resonatehq/sdk";
 
 export type StoredPromise = Omit<PromiseRecord, "settledAt"> & {
@@ -12,7 +12,7 @@ export type StoredPromise = Omit<PromiseRecord, "settledAt"> & {
 export type Task = Omit<TaskRecord, "resumes"> & {
   /** Ids of the promises that have settled since the task last ran. */
   resumes: ReadonlySet<string>;
-  /** When a pending task is dispatched again, or when an acquired task's lease ends. */
+  /** When a pending task is dispatched again, or when an acquired task's lease expires. */
   timer?: number | undefined;
   /** The address of a pending task's last dispatch. */
   dispatchedTo?: string | undefined;

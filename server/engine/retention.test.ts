@@ -10,8 +10,8 @@ import { Engine } from "./engine.ts";
 import { sweep } from "./retention.ts";
 import { Store } from "./store.ts";
 
-const DAY = 86_400_000;
-const KEPT = 30 * DAY;
+const DAY_MS = 86_400_000;
+const RETENTION_MS = 30 * DAY_MS;
 const NOW = Date.now();
 const head = { corrId: "1", version: "2026-04-01" };
 
@@ -30,9 +30,9 @@ afterEach(async () => {
 
 /** Adds a job with a step's record, which ended `endedDaysAgo` days ago, or is pending. */
 function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}) {
-  const at = NOW - (endedDaysAgo ?? 0) * DAY;
+  const at = NOW - (endedDaysAgo ?? 0) * DAY_MS;
   const create = (id: string, tags: Record<string, string>) =>
-    engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY, param: {}, tags } });
+    engine.apply(at, { kind: "promise.create", head, data: { id, timeoutAt: at + 365 * DAY_MS, param: {}, tags } });
   store.transaction(() => {
     create(id, { "resonate:target": "poll://any@workers", ...tags });
     create(child(id), { "resonate:scope": "global" });
@@ -49,7 +49,7 @@ function job(id: string, endedDaysAgo: number | undefined, tags: Record<string, 
 /** Sweeps all jobs once. */
 function sweepAll(now = NOW): void {
   let at: ReturnType<typeof sweep>;
-  do store.transaction(() => (at = sweep(store, now, KEPT, at)));
+  do store.transaction(() => (at = sweep(store, now, RETENTION_MS, at)));
   while (at);
 }
 
@@ -113,8 +113,8 @@ describe("retention", () => {
 
   test("keeps a job for the retention that the job itself sets", () => {
     job("forever", 3_000, { [RETENTION_TAG]: "forever" });
-    job("long", 50, { [RETENTION_TAG]: String(60 * DAY) });
-    job("short", 2, { [RETENTION_TAG]: String(DAY) });
+    job("long", 50, { [RETENTION_TAG]: String(60 * DAY_MS) });
+    job("short", 2, { [RETENTION_TAG]: String(DAY_MS) });
     sweepAll();
     expect(promises()).toEqual(["forever", child("forever"), "long", child("long")]);
   });
@@ -122,7 +122,7 @@ describe("retention", () => {
   test("gets past any number of kept jobs, and looks at a bounded number at a time", () => {
     for (let n = 0; n < 120; n++) job(`kept${n}`, 100, { [RETENTION_TAG]: "forever" });
     for (let n = 0; n < 120; n++) job(`gone${n}`, 90);
-    store.transaction(() => void sweep(store, NOW, KEPT, undefined));
+    store.transaction(() => void sweep(store, NOW, RETENTION_MS, undefined));
     expect(promises().length).toBe(480);
     sweepAll();
     expect(promises().every((id) => id.startsWith("kept"))).toBe(true);
@@ -137,14 +137,14 @@ describe("retention", () => {
   });
 
   test("removes the links of limits that are not needed to find the last link", () => {
-    const made = (id: string, daysAgo: number) => {
-      const at = NOW - daysAgo * DAY;
+    const create = (id: string, daysAgo: number) => {
+      const at = NOW - daysAgo * DAY_MS;
       const data = { id, timeoutAt: at - 1, param: {}, tags: { "resonate:scope": "global" } };
       engine.apply(at, { kind: "promise.create", head, data });
     };
     store.transaction(() => {
-      made(recordMarkId("c."), 3);
-      for (let n = 1; n <= 600; n++) made(link(n), n > 590 ? 0 : 2);
+      create(recordMarkId("c."), 3);
+      for (let n = 1; n <= 600; n++) create(link(n), n > 590 ? 0 : 2);
     });
     sweepAll();
     const links = promises().filter((id) => id !== recordMarkId("c."));

@@ -106,8 +106,8 @@ test("no query except a search by tags scans a whole table or sorts its rows", (
   const prepare = vi.spyOn(db, "prepare");
   rowsRead(store, "job");
   new Engine(store).tick(Date.now());
-  store.unclaimedTasks("g", { timer: 0, id: "" }, 10);
-  store.due();
+  store.queue.tasksOf("g", { timer: 0, id: "" }, 10);
+  store.nextTimeout();
   const queries = [...new Set(prepare.mock.calls.map(([sql]) => sql))].filter((sql) =>
     /^\s*(SELECT|UPDATE|DELETE)/.test(sql),
   );
@@ -212,7 +212,7 @@ test("with 20,000 unclaimed tasks, a start reads none, and a worker that claims 
     for (let n = 0; n < count; n++)
       engine.apply(now + n, { kind: "promise.create", head, data: promise(`job${n}`, { group: n % 2 ? "g" : "h" }) });
   });
-  const reads = vi.spyOn(store, "unclaimedTasks");
+  const reads = vi.spyOn(store.queue, "tasksOf");
   const resonate = new TimedResonate(store, log);
   expect(reads).not.toHaveBeenCalled();
   const connection = resonate.connect("g", "1");
@@ -265,7 +265,7 @@ test("a worker at its limit of unclaimed tasks gets further tasks as it claims s
     for (let n = 0; n < most + more; n++)
       engine.apply(Date.now(), { kind: "promise.create", head, data: promise(`job${n}`, { group: "g" }) });
     // As if no worker had been connected.
-    for (let n = 0; n < most + more; n++) store.park(`job${n}`);
+    for (let n = 0; n < most + more; n++) store.queue.park(`job${n}`);
   });
   const resonate = new TimedResonate(store, log);
   const connection = resonate.connect("g", "1");
@@ -280,7 +280,7 @@ test("a worker at its limit of unclaimed tasks gets further tasks as it claims s
     await resonate.submit({ kind: "task.acquire", head, data: { id, version: 0, pid: "p", ttl: 60_000 } });
   await expect.poll(() => new Set(got).size).toBe(most + more);
   // The tasks that it has not claimed are no longer parked: they are dispatched again soon.
-  const unclaimed = store.unclaimedTasks("g", { timer: 0, id: "" }, most + more);
+  const unclaimed = store.queue.tasksOf("g", { timer: 0, id: "" }, most + more);
   expect(unclaimed.length).toBe(most);
   expect(Math.max(...unclaimed.map(({ timer }) => timer))).toBeLessThan(Date.now() + 60_000);
   resonate.close();

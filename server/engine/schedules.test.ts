@@ -9,7 +9,7 @@ import { Engine } from "./engine.ts";
 import { Store } from "./store.ts";
 
 const NOW = Date.UTC(2026, 10, 26, 12);
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 const head = { corrId: "1", version: "2026-04-01" };
 
 let dir: string;
@@ -23,9 +23,14 @@ afterEach(() => {
   rmSync(dir, { recursive: true });
 });
 
-const schedule = (id: string, more: object = {}) => ({
-  ...{ id, cron: "* * * * *", promiseId: "{{.id}}.{{.timestamp}}", promiseTimeout: MINUTE },
-  ...{ promiseParam: {}, promiseTags: {}, ...more },
+const schedule = (id: string, options: object = {}) => ({
+  id,
+  cron: "* * * * *",
+  promiseId: "{{.id}}.{{.timestamp}}",
+  promiseTimeout: MINUTE_MS,
+  promiseParam: {},
+  promiseTags: {},
+  ...options,
 });
 
 test("a schedule whose promises would be too large is refused, and one just below the limits fires", () => {
@@ -39,7 +44,7 @@ test("a schedule whose promises would be too large is refused, and one just belo
   expect(create(schedule("x".repeat(100_000), { promiseId: "{{.id}}".repeat(100_000) }))).toBe(400);
   expect(store.ids("schedules", "")).toEqual([]);
   expect(create(schedule("\u0001".repeat(9_900), data(900_000)))).toBe(200);
-  expect(store.transaction(() => engine.tick(NOW + MINUTE)).changes).not.toEqual([]);
+  expect(store.transaction(() => engine.tick(NOW + MINUTE_MS)).changes).not.toEqual([]);
   expect(store.ids("promises", "")).toHaveLength(1);
 });
 
@@ -48,15 +53,15 @@ test("a schedule that cannot fire, stored before it was refused, is skipped and 
   const engine = new Engine(store, undefined, (_error, id) => skipped.push(id));
   store.transaction(() => {
     for (const id of ["a", "c"]) engine.apply(NOW, { kind: "schedule.create", head, data: schedule(id) });
-    const large = { promiseParam: { data: "x".repeat(3_000_000) }, createdAt: NOW, nextRunAt: NOW + MINUTE };
-    store.putSchedule({ ...schedule("b"), ...large });
-    const due = { id: "due", timeoutAt: NOW + MINUTE, param: {}, tags: {} };
+    const tooLarge = { promiseParam: { data: "x".repeat(3_000_000) }, createdAt: NOW, nextRunAt: NOW + MINUTE_MS };
+    store.putSchedule({ ...schedule("b"), ...tooLarge });
+    const due = { id: "due", timeoutAt: NOW + MINUTE_MS, param: {}, tags: {} };
     engine.apply(NOW, { kind: "promise.create", head, data: due });
   });
-  store.transaction(() => engine.tick(NOW + 3 * MINUTE));
+  store.transaction(() => engine.tick(NOW + 3 * MINUTE_MS));
   expect(skipped).toEqual(["b"]);
   expect(store.promise("due")?.state).toBe("rejected_timedout");
-  expect(store.promise(`a.${NOW + MINUTE}`)?.createdAt).toBe(NOW + MINUTE);
-  expect(store.promise(`c.${NOW + MINUTE}`)?.createdAt).toBe(NOW + MINUTE);
-  expect(store.schedule("b")?.nextRunAt).toBe(NOW + 4 * MINUTE);
+  expect(store.promise(`a.${NOW + MINUTE_MS}`)?.createdAt).toBe(NOW + MINUTE_MS);
+  expect(store.promise(`c.${NOW + MINUTE_MS}`)?.createdAt).toBe(NOW + MINUTE_MS);
+  expect(store.schedule("b")?.nextRunAt).toBe(NOW + 4 * MINUTE_MS);
 });

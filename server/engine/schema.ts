@@ -5,9 +5,9 @@ import { IS_FIRST_GENERATION_SQL, isLimitSql } from "../../core/resonate/ids.ts"
 export const SCHEMA_VERSION = 1;
 
 /**
- * Times are REAL: a lease may end after the largest integer that JavaScript can read back, and a double holds that time.
+ * Times are REAL: a lease may expire after the largest integer that JavaScript can read back, and a double holds that time.
  * `promises.timer` is the time-out of a pending promise with a target. `tasks.timer` is when a pending task is dispatched
- * again (`timer_type` 0) or an acquired task's lease ends (1). `offered_to` is the address of a pending task's last dispatch.
+ * again (`timer_type` 0) or an acquired task's lease expires (1). `offered_to` is the address of a pending task's last dispatch.
  */
 export const TABLES: readonly string[] = [
   `CREATE TABLE promises (

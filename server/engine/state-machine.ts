@@ -29,15 +29,15 @@ import {
 const TARGET = "resonate:target";
 const BRANCH = "resonate:branch";
 
-/** After how many milliseconds an unclaimed task is dispatched again. */
-export const RETRY_INTERVAL = 30_000;
+/** After how long an unclaimed task is dispatched again. */
+export const RETRY_INTERVAL_MS = 30_000;
 
 /**
- * The limits on a schedule, in bytes, and on the ids of its promises, in characters. The tags of such a promise repeat its id, so
- * with these limits it can always be stored.
+ * The limits on a schedule and on the ids of its promises. The tags of such a promise repeat its id, so with these limits it can
+ * always be stored.
  */
-const MAX_SCHEDULE = 1_000_000;
-const MAX_SCHEDULED_ID = 10_000;
+const MAX_SCHEDULE_BYTES = 1_000_000;
+const MAX_SCHEDULED_ID_CHARACTERS = 10_000;
 
 type SettledState = Exclude<StoredPromise["state"], "pending">;
 type Settlement = Pick<StoredPromise, "value"> & { promise: StoredPromise; state: SettledState; settledAt: number };
@@ -54,8 +54,8 @@ class Refusal {
   }
 }
 
-const NO_PROMISE = "Promise not found";
-const NO_TASK = "Task not found";
+const PROMISE_NOT_FOUND = "Promise not found";
+const TASK_NOT_FOUND = "Task not found";
 
 /** Carries out `request` on `state` at `now`. Even a refused request may time out promises. */
 export function carryOut(state: State, now: number, request: Operation): Outcome {
@@ -116,10 +116,10 @@ class StateMachine {
       case "task.acquire":
         return this.#acquire(data);
       case "task.release":
-        this.#dispatch(this.#heldTask(data));
+        this.#dispatch(this.#acquiredTask(data));
         return [200, {}];
       case "task.fulfill":
-        this.#heldTask(data);
+        this.#acquiredTask(data);
         return [200, { promise: promiseRecord(this.#settleOne(data.action.data)) }];
       case "task.suspend":
         return this.#suspend(data);
@@ -156,14 +156,14 @@ class StateMachine {
 
   // Promises
 
-  #promiseAt(id: string, status = 404, reason = NO_PROMISE): StoredPromise {
+  #promiseAt(id: string, status = 404, reason = PROMISE_NOT_FOUND): StoredPromise {
     this.#timeOut([id]);
     const promise = this.#state.promise(id);
     if (!promise) throw new Refusal(status, reason);
     return promise;
   }
 
-  /** Returns the promise with this id. Creates it when it is missing, with a task when it has a target. */
+  /** Returns the promise with this id. Creates it if it is missing, with a task if it has a target. */
   #create(data: PromiseCreateReq["data"], createdAt = this.#now): StoredPromise {
     this.#timeOut([data.id]);
     const existing = this.#state.promise(data.id);
@@ -179,16 +179,16 @@ class StateMachine {
   }
 
   #add({ id, timeoutAt, param, tags }: PromiseCreateReq["data"], createdAt: number): StoredPromise {
-    const isOver = this.#now >= timeoutAt;
+    const isLate = this.#now >= timeoutAt;
     return this.#putPromise({
       id,
-      state: isOver ? endOf(tags) : "pending",
+      state: isLate ? timedOutState(tags) : "pending",
       param: param ?? {},
       value: {},
       tags: tags ?? {},
       timeoutAt,
-      createdAt: isOver ? Math.min(createdAt, timeoutAt) : createdAt,
-      settledAt: isOver ? timeoutAt : null,
+      createdAt: isLate ? Math.min(createdAt, timeoutAt) : createdAt,
+      settledAt: isLate ? timeoutAt : null,
       callbacks: new Set(),
       listeners: new Set(),
     });
@@ -202,15 +202,15 @@ class StateMachine {
 
   /** Settles those of the promises that are past their deadline. */
   #timeOut(ids: readonly string[]): void {
-    const over = [...new Set(ids)].flatMap((id) => {
+    const duePromises = [...new Set(ids)].flatMap((id) => {
       const promise = this.#state.promise(id);
       return promise?.state === "pending" && promise.timeoutAt <= this.#now ? [promise] : [];
     });
-    if (over.length === 0) return;
+    if (duePromises.length === 0) return;
     this.#settle(
-      over.map((promise) => ({
+      duePromises.map((promise) => ({
         promise,
-        state: endOf(promise.tags),
+        state: timedOutState(promise.tags),
         value: promise.value,
         settledAt: promise.timeoutAt,
       })),
@@ -222,13 +222,13 @@ class StateMachine {
    * that the order of the settlements makes no difference.
    */
   #settle(settlements: readonly Settlement[]): void {
-    const settled = settlements.map(({ promise, ...end }) =>
-      this.#putPromise({ ...promise, ...end, callbacks: new Set(), listeners: new Set() }),
+    const promises = settlements.map(({ promise, ...settlement }) =>
+      this.#putPromise({ ...promise, ...settlement, callbacks: new Set(), listeners: new Set() }),
     );
-    for (const { id } of settled) this.#fulfill(id);
+    for (const { id } of promises) this.#fulfill(id);
     for (const { promise } of settlements) for (const awaiter of promise.callbacks) this.#resume(awaiter, promise.id);
     for (const [i, { promise }] of settlements.entries()) {
-      const data = { promise: promiseRecord(settled[i] as StoredPromise) };
+      const data = { promise: promiseRecord(promises[i] as StoredPromise) };
       for (const address of promise.listeners)
         this.changes.push({ kind: "unblock", address, message: { kind: "unblock", head: {}, data } });
     }
@@ -259,12 +259,12 @@ class StateMachine {
   #taskAt(id: string): Task {
     this.#timeOut([id]);
     const task = this.#state.task(id);
-    if (!task) throw new Refusal(404, NO_TASK);
+    if (!task) throw new Refusal(404, TASK_NOT_FOUND);
     return task;
   }
 
   /** Returns an acquired task if `version` is that of its lease. */
-  #heldTask({ id, version }: { id: string; version: number }): Task {
+  #acquiredTask({ id, version }: { id: string; version: number }): Task {
     const task = this.#taskAt(id);
     if (task.state !== "acquired") throw new Refusal(409, "Task is not acquired");
     if (task.version !== version) throw new Refusal(409, "Version mismatch");
@@ -288,11 +288,11 @@ class StateMachine {
 
   #acquire({ id, version, pid, ttl }: { id: string; version: number; pid: string; ttl: number }): Answer {
     const task = this.#taskAt(id);
-    const promise = this.#promiseAt(id, 404, NO_TASK);
+    const promise = this.#promiseAt(id, 404, TASK_NOT_FOUND);
     if (task.state !== "pending") throw new Refusal(409, "Task is not pending");
     if (task.version !== version) throw new Refusal(409, "Version mismatch");
-    const claimed = this.#claim(task, pid, ttl);
-    return [200, { task: taskRecord(claimed), promise: promiseRecord(promise), preload: this.#preload(promise) }];
+    const acquiredTask = this.#claim(task, pid, ttl);
+    return [200, { task: taskRecord(acquiredTask), promise: promiseRecord(promise), preload: this.#preload(promise) }];
   }
 
   #claim({ id, version }: Task, pid: string, ttl: number): Task {
@@ -303,20 +303,20 @@ class StateMachine {
   #suspend({ id, version, actions }: TaskSuspendReq["data"]): Answer {
     const ids = [...new Set(actions.map(({ data }) => data.awaited))];
     this.#timeOut([id, ...ids]);
-    const task = this.#heldTask({ id, version });
-    const awaited = ids.map((each) => this.#promiseAt(each, 422, "Awaited promise not found"));
-    if (awaited.some(({ state }) => state !== "pending")) {
+    const task = this.#acquiredTask({ id, version });
+    const promises = ids.map((promiseId) => this.#promiseAt(promiseId, 422, "Awaited promise not found"));
+    if (promises.some(({ state }) => state !== "pending")) {
       this.#putTask({ ...task, resumes: new Set() });
       return [300, { preload: this.#preload(this.#promiseAt(id)) }];
     }
-    for (const promise of awaited) this.#putPromise({ ...promise, callbacks: new Set(promise.callbacks).add(id) });
+    for (const promise of promises) this.#putPromise({ ...promise, callbacks: new Set(promise.callbacks).add(id) });
     this.#putTask({ id, state: "suspended", version, resumes: new Set() });
     return [200, {}];
   }
 
   #fence({ id, version, action }: TaskFenceReq["data"], { corrId, version: protocol }: Operation["head"]): Answer {
     this.#timeOut([id, action.data.id]);
-    this.#heldTask({ id, version });
+    this.#acquiredTask({ id, version });
     const [status, data] = this.answer(action);
     const head = { corrId, status, version: protocol };
     return [200, { action: { kind: action.kind, head, data }, preload: [] }];
@@ -326,7 +326,7 @@ class StateMachine {
     for (const { id, version } of tasks) {
       const task = this.#state.task(id);
       if (task?.state !== "acquired" || task.version !== version || task.pid !== pid) continue;
-      this.#putTask({ ...task, timer: this.#now + (task.ttl ?? RETRY_INTERVAL) });
+      this.#putTask({ ...task, timer: this.#now + (task.ttl ?? RETRY_INTERVAL_MS) });
     }
     return [200, {}];
   }
@@ -345,10 +345,10 @@ class StateMachine {
     return [200, {}];
   }
 
-  /** Makes a task free to be claimed, and dispatches it to its target. */
+  /** Frees a task to be claimed, and dispatches it to its target. */
   #dispatch({ id, version, resumes }: Task, from = this.#now): void {
     const address = this.#state.promise(id)?.tags[TARGET];
-    const timer = from + RETRY_INTERVAL;
+    const timer = from + RETRY_INTERVAL_MS;
     this.#putTask({ id, state: "pending", version, resumes, timer, dispatchedTo: address });
     if (address !== undefined) this.changes.push({ kind: "execute", address, task: { id, version }, timer });
   }
@@ -357,12 +357,12 @@ class StateMachine {
   #resume(id: string, awaited: string): void {
     const task = this.#state.task(id);
     if (!task || task.state === "fulfilled") return;
-    const resumed = { ...task, resumes: new Set(task.resumes).add(awaited) };
-    if (task.state === "suspended") this.#dispatch(resumed);
-    else this.#putTask(resumed);
+    const next = { ...task, resumes: new Set(task.resumes).add(awaited) };
+    if (task.state === "suspended") this.#dispatch(next);
+    else this.#putTask(next);
   }
 
-  /** The promise of a task has settled: ends the task and removes its callbacks. */
+  /** The promise of a task has settled: fulfills the task and removes its callbacks. */
   #fulfill(id: string): void {
     const task = this.#state.task(id);
     if (!task || task.state === "fulfilled") return;
@@ -394,16 +394,16 @@ class StateMachine {
     const existing = this.#state.schedule(id);
     if (existing) return [200, { schedule: existing }];
     const length = promiseId.length + (promiseId.split("{{.id}}").length - 1) * id.length;
-    if (length > MAX_SCHEDULED_ID)
-      throw new Refusal(400, `The ids of a schedule's promises may have ${MAX_SCHEDULED_ID} characters`);
-    if (utf8.encode(JSON.stringify(fields)).length > MAX_SCHEDULE)
-      throw new Refusal(413, `A schedule may have ${MAX_SCHEDULE} bytes`);
+    if (length > MAX_SCHEDULED_ID_CHARACTERS)
+      throw new Refusal(400, `The ids of a schedule's promises may have ${MAX_SCHEDULED_ID_CHARACTERS} characters`);
+    if (utf8.encode(JSON.stringify(fields)).length > MAX_SCHEDULE_BYTES)
+      throw new Refusal(413, `A schedule may have ${MAX_SCHEDULE_BYTES} bytes`);
     return [200, { schedule: this.#putSchedule({ ...fields, createdAt: this.#now, nextRunAt }) }];
   }
 
   skip(id: string): void {
     const schedule = this.#scheduleAt(id);
-    const nextRunAt = nextRun(schedule.cron, this.#now) ?? this.#now + RETRY_INTERVAL;
+    const nextRunAt = nextRun(schedule.cron, this.#now) ?? this.#now + RETRY_INTERVAL_MS;
     this.#putSchedule({ ...schedule, nextRunAt });
   }
 
@@ -415,7 +415,7 @@ class StateMachine {
     );
     const tags = { ...schedule.promiseTags, "resonate:schedule": schedule.id, ...lineage };
     this.#create({ id, timeoutAt: firedAt + promiseTimeout, param: promiseParam, tags }, firedAt);
-    const nextRunAt = nextRun(schedule.cron, firedAt) ?? firedAt + RETRY_INTERVAL;
+    const nextRunAt = nextRun(schedule.cron, firedAt) ?? firedAt + RETRY_INTERVAL_MS;
     this.#putSchedule({ ...schedule, lastRunAt: firedAt, nextRunAt });
   }
 
@@ -441,7 +441,7 @@ class StateMachine {
 }
 
 /** The state of a promise that has passed its deadline. */
-function endOf(tags: Record<string, string> | undefined): SettledState {
+function timedOutState(tags: Record<string, string> | undefined): SettledState {
   return tags?.["resonate:timer"] === "true" ? "resolved" : "rejected_timedout";
 }
 

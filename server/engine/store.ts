@@ -12,55 +12,21 @@ import {
 } from "../../core/resonate/ids.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
+import { PARKING_MS, TaskQueue } from "./task-queue.ts";
 
-/** A position in the queue of unclaimed tasks, which is ordered by the time of their next dispatch, then by id. */
-export interface QueuePosition {
-  timer: number;
-  id: string;
-}
-
-/** A dispatched task that no worker has claimed yet. */
-export interface UnclaimedTask extends QueuePosition {
-  version: number;
-  address: string;
-}
-
-/**
- * Added to the timer of an unclaimed task to park it while no worker of its group is connected: another dispatch would cost
- * a row and reach no one. Parked tasks keep their order. In milliseconds; the sum is still a valid JavaScript date.
- */
-const PARKED = 5e12;
-
-/**
- * The interval at which an unclaimed task is dispatched again, in milliseconds. Each dispatch writes a row, which is charged
- * for, so the interval doubles, up to an hour. The column `ttl` of an unclaimed task holds its interval.
- */
-const FIRST_INTERVAL = 30_000;
-const LONGEST_INTERVAL = 3_600_000;
-
-/** A task that is due. `dispatchedTo` is the address of an unclaimed task's last dispatch. */
-export interface DueTask {
-  id: string;
-  version: number;
-  dispatchedTo: string | null;
-}
-
-/** A position in the order in which promises ended. */
+/** A position in the order in which promises settled. */
 export interface EndPosition {
   settledAt: number;
   id: string;
 }
 
-/** The group of an address: the part after `poll://any@` or `poll://uni@`, up to a slash. */
-const GROUP = "substr(offered_to, 12, instr(substr(offered_to, 12) || '/', '/') - 1)";
+/** The limit on a promise's param, value and tags together: the largest row of a Durable Object. */
+const MAX_ROW_BYTES = 2 * 1024 * 1024;
 
-/** The most bytes in a promise's param, value and tags together: the largest row of a Durable Object. */
-const MAX_ROW = 2 * 1024 * 1024;
-
-/** A promise is larger than {@link MAX_ROW}. */
-export class TooLarge extends Error {
+/** A promise is larger than {@link MAX_ROW_BYTES}. */
+export class PromiseTooLarge extends Error {
   constructor(id: string) {
-    super(`Param, value and tags of ${id} may have ${MAX_ROW} bytes together`);
+    super(`Param, value and tags of ${id} may have ${MAX_ROW_BYTES} bytes together`);
   }
 }
 
@@ -73,10 +39,12 @@ export const JOB_TABLES = [
 ] as const;
 
 export class Store {
+  readonly queue: TaskQueue;
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
     this.#sql = sql;
+    this.queue = new TaskQueue(sql);
   }
 
   transaction<T>(work: () => T): T {
@@ -129,26 +97,26 @@ export class Store {
    * Writes a promise. `stored` is the promise as the store holds it: writes only the differences, and the promise's own row
    * only when its state or value differs.
    *
-   * @throws {TooLarge}
+   * @throws {PromiseTooLarge}
    */
   putPromise(promise: StoredPromise, stored?: StoredPromise): void {
     if (!stored || !isAsStored(promise, stored)) this.#writePromise(promise);
     const { id } = promise;
-    const { callbacks = NONE, listeners = NONE } = stored ?? {};
-    for (const awaiter of without(callbacks, promise.callbacks))
+    const { callbacks = EMPTY, listeners = EMPTY } = stored ?? {};
+    for (const awaiter of difference(callbacks, promise.callbacks))
       this.#sql.run("DELETE FROM callbacks WHERE awaited = ? AND awaiter = ?", id, awaiter);
-    for (const awaiter of without(promise.callbacks, callbacks))
+    for (const awaiter of difference(promise.callbacks, callbacks))
       this.#sql.run("INSERT INTO callbacks VALUES (?, ?)", id, awaiter);
-    for (const address of without(listeners, promise.listeners))
+    for (const address of difference(listeners, promise.listeners))
       this.#sql.run("DELETE FROM listeners WHERE promise = ? AND address = ?", id, address);
-    for (const address of without(promise.listeners, listeners))
+    for (const address of difference(promise.listeners, listeners))
       this.#sql.run("INSERT INTO listeners VALUES (?, ?)", id, address);
   }
 
   #writePromise(promise: StoredPromise): void {
     const { id, state, tags, timeoutAt, createdAt, settledAt } = promise;
     const parts = [promise.param, promise.value, tags].map((part) => JSON.stringify(part));
-    if (sizeOf(parts.join("")) > MAX_ROW) throw new TooLarge(id);
+    if (sizeOf(parts.join("")) > MAX_ROW_BYTES) throw new PromiseTooLarge(id);
     this.#sql.run(
       `INSERT INTO promises VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET
          state = excluded.state, value = excluded.value, settledAt = excluded.settledAt, timer = excluded.timer`,
@@ -205,24 +173,6 @@ export class Store {
     return this.#column("SELECT awaited FROM callbacks WHERE awaiter = ?", task);
   }
 
-  /**
-   * The unclaimed tasks of a group after the one at `after`, longest waiting first, the parked ones last. `before` leaves out
-   * the tasks that are deferred until later than that time.
-   */
-  unclaimedTasks(group: string, after: QueuePosition, limit: number, before = PARKED): UnclaimedTask[] {
-    return this.#all<UnclaimedTask>(
-      `SELECT id, version, offered_to AS address, timer FROM tasks INDEXED BY tasks_due
-       WHERE timer IS NOT NULL AND timer >= ? AND (timer > ? OR id > ?) AND state = 'pending'
-         AND ${GROUP} = ? AND (timer <= ? OR timer >= ${PARKED}) ORDER BY timer, id LIMIT ?`,
-      after.timer,
-      after.timer,
-      after.id,
-      group,
-      before,
-      limit,
-    );
-  }
-
   /** The pending promises that are due, earliest first. Without `INDEXED BY`, SQLite would read all pending promises. */
   duePromises(now: number, limit: number): string[] {
     return this.#column(
@@ -233,65 +183,19 @@ export class Store {
     );
   }
 
-  dueTasks(now: number, limit: number): DueTask[] {
-    return this.#all<DueTask>(
-      `SELECT id, version, CASE state WHEN 'pending' THEN offered_to END AS dispatchedTo FROM tasks
-       WHERE timer <= ? ORDER BY timer LIMIT ?`,
-      now,
-      limit,
-    );
-  }
-
-  /** Stops the repeated dispatch of an unclaimed task until it is unparked. */
-  park(id: string): void {
-    this.#sql.run(
-      `UPDATE tasks SET timer = timer + ${PARKED} WHERE id = ? AND state = 'pending' AND timer < ${PARKED}`,
-      id,
-    );
-  }
-
-  /** Restarts the interval of a parked or deferred task that has just been dispatched. */
-  unpark(id: string, now: number): void {
-    this.#sql.run(
-      "UPDATE tasks SET timer = ?, ttl = NULL WHERE id = ? AND state = 'pending'",
-      now + FIRST_INTERVAL,
-      id,
-    );
-  }
-
-  /** Schedules the next dispatch of an unclaimed task after twice its last interval. */
-  backOff(id: string, now: number): void {
-    const interval = `min(coalesce(2 * ttl, ${FIRST_INTERVAL}), ${LONGEST_INTERVAL})`;
-    this.#sql.run(
-      `UPDATE tasks SET timer = ? + ${interval}, ttl = ${interval} WHERE id = ? AND state = 'pending'`,
-      now,
-      id,
-    );
-  }
-
-  /** Schedules the next dispatch of an unclaimed task after the first interval, unless it has an interval already. */
-  defer(id: string, now: number): void {
-    this.#sql.run(
-      `UPDATE tasks SET timer = ?1 + ${FIRST_INTERVAL}, ttl = ${FIRST_INTERVAL}
-       WHERE id = ?2 AND state = 'pending' AND ttl IS NULL`,
-      now,
-      id,
-    );
-  }
-
   /** The earliest time at which something is due, in milliseconds since the epoch. Parked tasks are never due. */
-  due(): number | undefined {
+  nextTimeout(): number | undefined {
     const row = this.#one(
       `SELECT min((SELECT coalesce(min(timeoutAt), 9e999) FROM promises INDEXED BY promises_due WHERE state = 'pending'),
                   (SELECT coalesce(min(timer), 9e999) FROM tasks INDEXED BY tasks_due WHERE timer IS NOT NULL),
                   (SELECT coalesce(min(timer), 9e999) FROM schedules)) AS due`,
     );
     const due = row?.due as number;
-    return due >= PARKED ? undefined : due;
+    return due >= PARKING_MS ? undefined : due;
   }
 
-  /** The first generation of each job name that ended by `now`, in the order of their ends, after the given position. */
-  endedJobs({ settledAt, id }: EndPosition, now: number, limit: number): EndPosition[] {
+  /** The first generation of each job name that finished by `now`, in the order of their ends, after the given position. */
+  finishedJobs({ settledAt, id }: EndPosition, now: number, limit: number): EndPosition[] {
     return this.#all<EndPosition>(
       `SELECT id, settledAt FROM promises INDEXED BY promises_ended
        WHERE settledAt IS NOT NULL AND ${IS_FIRST_GENERATION_SQL}
@@ -303,8 +207,8 @@ export class Store {
     );
   }
 
-  /** Promises that, by their ids, limit jobs and that ended by `before`. */
-  endedBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): EndPosition[] {
+  /** Promises that, by their ids, limit jobs and that settled by `before`. */
+  settledBookkeeping({ settledAt, id }: EndPosition, before: number, limit: number): EndPosition[] {
     return this.#all<EndPosition>(
       `SELECT id, settledAt FROM promises
        WHERE settledAt IS NOT NULL AND (${isLimitSql("instr")})
@@ -379,14 +283,15 @@ export class Store {
 const isAsStored = (promise: StoredPromise, stored: StoredPromise): boolean =>
   promise.state === stored.state && promise.value === stored.value && promise.settledAt === stored.settledAt;
 
-const NONE: ReadonlySet<string> = new Set();
-const without = (all: ReadonlySet<string>, others: ReadonlySet<string>) => [...all].filter((each) => !others.has(each));
+const EMPTY: ReadonlySet<string> = new Set();
+const difference = (all: ReadonlySet<string>, others: ReadonlySet<string>) =>
+  [...all].filter((each) => !others.has(each));
 
 const utf8 = new TextEncoder();
 
 /** The size in bytes, or the length of a text that is certainly short enough, to spare encoding it. */
 function sizeOf(text: string): number {
-  return text.length * 3 <= MAX_ROW ? text.length : utf8.encode(text).length;
+  return text.length * 3 <= MAX_ROW_BYTES ? text.length : utf8.encode(text).length;
 }
 
 function json<T>(column: SqlValue | undefined): T {

@@ -46,7 +46,7 @@ function sideBySide(dir: string, steps: Step[], statuses: Set<string>): void {
   let engine = new Engine(store);
   let now = 1_800_000_000_000;
   for (const step of steps) {
-    now += step.pass;
+    now += step.delay;
     if ("restart" in step) {
       store.close();
       store = new Store(new NodeSql(openDatabase(dir).db));
@@ -57,14 +57,14 @@ function sideBySide(dir: string, steps: Step[], statuses: Set<string>): void {
         messages(handleDue(memory, now, due)),
       );
     } else {
-      const request = step.ask(now, memory);
+      const request = step.request(now, memory);
       const stored = store.transaction(() => engine.apply(now, structuredClone(request)));
       const expected = carryOut(memory, now, request);
       statuses.add(`${request.kind} ${expected.response.head.status}`);
       expect(stored.response).toEqual(JSON.parse(JSON.stringify(expected.response)));
       expect(messages(stored.changes)).toEqual(messages(expected.changes));
     }
-    if (!("ask" in step) || step === steps.at(-1)) expectSame(store, memory);
+    if (!("request" in step) || step === steps.at(-1)) expectSame(store, memory);
   }
   store.close();
 }

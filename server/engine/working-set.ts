@@ -8,7 +8,7 @@ import type { Store } from "./store.ts";
 /** The records of one table that have been read or put. Undefined stands for a record that does not exist. */
 class Records<V> {
   readonly #load: (id: string) => V | undefined;
-  readonly #stored = new Map<string, V | undefined>();
+  readonly #initial = new Map<string, V | undefined>();
   readonly #current = new Map<string, V | undefined>();
 
   constructor(load: (id: string) => V | undefined) {
@@ -17,10 +17,10 @@ class Records<V> {
 
   get(id: string): V | undefined {
     if (this.#current.has(id)) return this.#current.get(id);
-    const stored = this.#load(id);
-    this.#stored.set(id, stored);
-    this.#current.set(id, stored);
-    return stored;
+    const record = this.#load(id);
+    this.#initial.set(id, record);
+    this.#current.set(id, record);
+    return record;
   }
 
   put(id: string, record: V | undefined): void {
@@ -33,10 +33,10 @@ class Records<V> {
   }
 
   /** The changed records, each with the record in the store. */
-  changed(): { id: string; record: V | undefined; stored: V | undefined }[] {
+  changes(): { id: string; record: V | undefined; initial: V | undefined }[] {
     return [...this.#current]
-      .map(([id, record]) => ({ id, record, stored: this.#stored.get(id) }))
-      .filter(({ record, stored }) => record !== stored);
+      .map(([id, record]) => ({ id, record, initial: this.#initial.get(id) }))
+      .filter(({ record, initial }) => record !== initial);
   }
 }
 
@@ -93,9 +93,9 @@ export class WorkingSet implements State {
   }
 
   write(): void {
-    for (const { record, stored } of this.#promises.changed()) if (record) this.#store.putPromise(record, stored);
-    for (const { record } of this.#tasks.changed()) if (record) this.#store.putTask(record);
-    for (const { id, record } of this.#schedules.changed())
+    for (const { record, initial } of this.#promises.changes()) if (record) this.#store.putPromise(record, initial);
+    for (const { record } of this.#tasks.changes()) if (record) this.#store.putTask(record);
+    for (const { id, record } of this.#schedules.changes())
       record ? this.#store.putSchedule(record) : this.#store.deleteSchedule(id);
   }
 }

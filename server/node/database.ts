@@ -4,52 +4,55 @@ import { basename, join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { SCHEMA_VERSION, TABLES } from "../engine/schema.ts";
 
-const FILE = "resonate.db";
+/** Stands for the name of the state file if the state is in memory only. */
+export const IN_MEMORY = ":memory:";
+
+const STATE_FILE = "resonate.db";
 /** The default directory, which belongs to this program alone: its mode may be changed. */
-const DIRECTORY = ".resonate";
+const DEFAULT_DIRECTORY = ".resonate";
 /** Only the owner may read the state: it holds the jobs' arguments and results. */
-const OWNERS_DIRECTORY = 0o700;
-const OWNERS_FILE = 0o600;
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
 /** Marks the file as ours (SQLite's `application_id`): "DMCE". */
 const APPLICATION_ID = 0x444d4345;
 
-/** The largest file, in bytes, that is checked completely for damage when it is opened: 64 MiB take about 0.1 s. */
-const CHECKED_WHOLE = 64 * 1024 * 1024;
+/** The largest file that is checked completely for damage when it is opened: 64 MiB take about 0.1 s. */
+const MAX_CHECKED_FILE_BYTES = 64 * 1024 * 1024;
 
-/** The server cannot start. The message tells the person who started it why. */
+/** The server cannot start. The message says why, to the person who started it. */
 export class StartError extends Error {}
 
 /** The file that a directory has while a backup is restored into it. */
-export const RESTORING = "restoring";
+export const RESTORE_MARKER = "restoring";
 
 /**
- * Opens the database in `dir`, and creates both if they are missing; in memory if `dir` is undefined. `restores` tells that it is
- * opened to restore a backup.
+ * Opens the database in `dir`, and creates both if they are missing; in memory if `dir` is undefined. `isRestore`: to restore a
+ * backup.
  *
- * @throws {StartError} when another server uses the directory, a restore into it has not ended, or the file is damaged, not ours
- *   or of another version
+ * @throws {StartError} if another server uses the directory, a restore into it has not finished, or the file is damaged, not
+ *   ours or of another version
  */
-export function openDatabase(dir: string | undefined, restores = false): { db: DatabaseSync; file: string } {
+export function openDatabase(dir: string | undefined, isRestore = false): { db: DatabaseSync; file: string } {
   if (dir === undefined) {
-    const db = new DatabaseSync(":memory:");
+    const db = new DatabaseSync(IN_MEMORY);
     createSchema(db);
-    return { db, file: ":memory:" };
+    return { db, file: IN_MEMORY };
   }
-  if (!restores && existsSync(join(dir, RESTORING)))
+  if (!isRestore && existsSync(join(dir, RESTORE_MARKER)))
     throw new StartError(
-      `A restore into ${dir} has not ended. Repeat it, or choose another directory with --data. If jobs have run there since, remove ${join(dir, RESTORING)} instead.`,
+      `A restore into ${dir} has not finished. Repeat it, or choose another directory with --data. If jobs have run there since, remove ${join(dir, RESTORE_MARKER)} instead.`,
     );
-  const file = join(resolve(dir), FILE);
+  const file = join(resolve(dir), STATE_FILE);
   let db: DatabaseSync | undefined;
   try {
-    mkdirSync(resolve(dir), { recursive: true, mode: OWNERS_DIRECTORY });
-    if (basename(resolve(dir)) === DIRECTORY) chmodSync(resolve(dir), OWNERS_DIRECTORY);
+    mkdirSync(resolve(dir), { recursive: true, mode: DIRECTORY_MODE });
+    if (basename(resolve(dir)) === DEFAULT_DIRECTORY) chmodSync(resolve(dir), DIRECTORY_MODE);
     if (!existsSync(file)) create(file);
     // Files that were copied here may have another mode; SQLite gives a new log the mode of its database.
-    for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, OWNERS_FILE);
-    if (statSync(file).size === 0) throw damaged(file, "it is empty");
+    for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, FILE_MODE);
+    if (statSync(file).size === 0) throw damageError(file, "it is empty");
     db = new DatabaseSync(file);
-    // The operating system holds the lock and releases it when the process ends, even by a crash.
+    // The operating system holds the lock and releases it when the process exits, even by a crash.
     db.exec("PRAGMA locking_mode = EXCLUSIVE");
     check(db, file);
     // FULL makes a commit wait until the write-ahead log is on the disk.
@@ -72,12 +75,12 @@ export function openDatabase(dir: string | undefined, restores = false): { db: D
 function create(file: string): void {
   if (existsSync(`${file}-wal`)) {
     throw new StartError(
-      `${file} is missing but its write-ahead log ${file}-wal is there. Put ${FILE} back beside it, or, to start with an empty state, move the log away.`,
+      `${file} is missing but its write-ahead log ${file}-wal is there. Put ${STATE_FILE} back beside it, or, to start with an empty state, move the log away.`,
     );
   }
   const draft = `${file}.${process.pid}.new`;
   rmSync(draft, { force: true });
-  writeFileSync(draft, "", { mode: OWNERS_FILE });
+  writeFileSync(draft, "", { mode: FILE_MODE });
   const db = new DatabaseSync(draft);
   createSchema(db);
   db.close();
@@ -111,12 +114,12 @@ function check(db: DatabaseSync, file: string): void {
     );
   }
   // Reading a larger file at each start would take too long. SQLite itself notices at once that a file was truncated.
-  if (statSync(file).size > CHECKED_WHOLE) return;
+  if (statSync(file).size > MAX_CHECKED_FILE_BYTES) return;
   const { quick_check } = db.prepare("PRAGMA quick_check(1)").get() as { quick_check: string };
-  if (quick_check !== "ok") throw damaged(file, quick_check);
+  if (quick_check !== "ok") throw damageError(file, quick_check);
 }
 
-function damaged(file: string, reason: string): StartError {
+function damageError(file: string, reason: string): StartError {
   return new StartError(
     `${file} is damaged (${reason}). Restore it from a backup, or move it and its -wal file away to start with an empty state.`,
   );
@@ -133,7 +136,7 @@ function explain(error: unknown, file: string, dir: string): unknown {
       );
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return damaged(file, error.message);
+      return damageError(file, error.message);
     default:
       return new StartError(`The data directory ${dir} cannot be used: ${error.message}`);
   }

@@ -1,4 +1,4 @@
-/** Serves the real server's HTTP interface (`POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`), and `/usage`. */
+/** Serves the standalone server's HTTP interface (`POST /`, `GET /poll/{group}/{id}`, `/health`, `/ready`), and `/usage`. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { statfsSync } from "node:fs";
@@ -6,20 +6,24 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { DatabaseSync } from "node:sqlite";
 import type { Logger } from "pino";
+import type { Resonate } from "../engine/resonate.ts";
 import { Store } from "../engine/store.ts";
-import type { Resonate } from "../resonate.ts";
-import { MAX_BODY, respondTo, TOO_LARGE } from "../wire/answer.ts";
-import { decodePart } from "../wire/poll-address.ts";
-import { KEEP_ALIVE } from "../wire/poll-connections.ts";
-import { openDatabase } from "./database.ts";
+import { BODY_TOO_LARGE, MAX_BODY_BYTES, respondTo } from "../wire/answer.ts";
+import {
+  EVENT_STREAM_HEADERS,
+  eventsOf,
+  KEEP_ALIVE_COMMENT,
+  KEEP_ALIVE_INTERVAL_MS,
+  parsePollPath,
+} from "../wire/event-stream.ts";
+import { IN_MEMORY, openDatabase } from "./database.ts";
 import { NodeSql } from "./node-sql.ts";
 import { TimedResonate } from "./timed-resonate.ts";
 
-const HOST = "127.0.0.1";
-const MEMORY = ":memory:";
+const LOOPBACK = "127.0.0.1";
 
-/** How long open answers may still take when the server is closed, in milliseconds. */
-const CLOSE_GRACE = 200;
+/** How long open answers may still take when the server is closed. */
+const CLOSE_TIMEOUT_MS = 200;
 
 export interface ServerOptions {
   /** 0 for any free port. */
@@ -27,12 +31,12 @@ export interface ServerOptions {
   /** The directory of the state file; undefined keeps the state in memory only. */
   data: string | undefined;
   /**
-   * The token that clients send, as to the real server: in `head.auth` of a request, or as the bearer token of a connection.
+   * The token that clients send, as to the standalone server: in `head.auth` of a request, or as the bearer token of a connection.
    * Default `RESONATE_LOCAL_TOKEN`; without either, no token is required.
    */
   token?: string | undefined;
-  /** How long ended jobs are kept, in milliseconds; default forever. */
-  keep?: number | undefined;
+  /** How long finished jobs are kept, in milliseconds; default forever. */
+  retention?: number | undefined;
   log: Logger;
 }
 
@@ -40,7 +44,7 @@ export interface RunningServer {
   url: string;
   /** The state file, or `:memory:`. */
   file: string;
-  /** Ends every connection and closes the state file. */
+  /** Closes every connection and the state file. */
   close(): Promise<void>;
 }
 
@@ -49,24 +53,24 @@ export async function startResonate({
   port,
   data,
   token = process.env.RESONATE_LOCAL_TOKEN || undefined,
-  keep,
+  retention,
   log,
 }: ServerOptions): Promise<RunningServer> {
   const { db, file } = openDatabase(data);
-  const resonate = new TimedResonate(new Store(new NodeSql(db)), log, { keep });
+  const resonate = new TimedResonate(new Store(new NodeSql(db)), log, { retention });
   const host = { resonate, token, log, usage: () => usageOf(db, file) };
   try {
     // `noDelay`, since an answer is one small write. No time-out, which could close a connection while its client sends.
     const options = { noDelay: true, keepAlive: true, keepAliveTimeout: 0 };
-    const server = createServer(options, (req, res) => handle(req, res, host)).listen(port, HOST);
+    const server = createServer(options, (req, res) => handle(req, res, host)).listen(port, LOOPBACK);
     await once(server, "listening");
     return {
-      url: `http://${HOST}:${(server.address() as AddressInfo).port}`,
+      url: `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`,
       file,
       async close() {
         const closed = new Promise((resolve) => server.close(resolve));
         resonate.close();
-        setTimeout(() => server.closeAllConnections(), CLOSE_GRACE).unref();
+        setTimeout(() => server.closeAllConnections(), CLOSE_TIMEOUT_MS).unref();
         await closed;
       },
     };
@@ -87,7 +91,7 @@ interface Host {
 function usageOf(db: DatabaseSync, file: string): { size: number; most?: number } {
   const sql = "SELECT page_count * page_size AS size FROM pragma_page_count(), pragma_page_size()";
   const { size } = db.prepare(sql).get() as { size: number };
-  if (file === MEMORY) return { size };
+  if (file === IN_MEMORY) return { size };
   const { bavail, bsize } = statfsSync(file);
   return { size, most: size + bavail * bsize };
 }
@@ -115,11 +119,11 @@ async function route(req: IncomingMessage, res: ServerResponse, host: Host): Pro
   if (isFromPage) return refuse(res, 403, "Requests from web pages are refused");
   if (method === "POST" && path === "/") return answer(req, res, host);
   if (method === "GET" && path === "/usage") {
-    if (!isShown(req, host.token)) return refuse(res, 401, "Unauthorized");
+    if (!isAuthorized(req, host.token)) return refuse(res, 401, "Unauthorized");
     return void res.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(host.usage()));
   }
-  const [, group, id] = /^\/poll\/([^/]+)\/([^/]+)$/.exec(path) ?? [];
-  if (isRead && group !== undefined && id !== undefined) return push(req, res, host, decodePart(group), decodePart(id));
+  const poll = isRead && parsePollPath(path);
+  if (poll) return push(req, res, host, poll);
   return refuse(res, 404, "404 Not Found");
 }
 
@@ -128,9 +132,9 @@ function refuse(res: ServerResponse, status: number, reason: string, headers: Re
 }
 
 async function answer(req: IncomingMessage, res: ServerResponse, { resonate, token }: Host): Promise<void> {
-  const body = await read(req);
+  const body = await readBody(req);
   // The rest of the body is not read, so the connection cannot carry another request.
-  if (!body) return refuse(res, 413, TOO_LARGE, { connection: "close" });
+  if (!body) return refuse(res, 413, BODY_TOO_LARGE, { connection: "close" });
   const { status, text, type } = await respondTo(resonate, body, req.headers["content-type"], (auth) =>
     token === undefined || isToken(token, auth) ? undefined : 401,
   );
@@ -138,16 +142,16 @@ async function answer(req: IncomingMessage, res: ServerResponse, { resonate, tok
   res.end(text);
 }
 
-/** Reads the body; undefined when it is too large. */
-async function read(req: IncomingMessage): Promise<Buffer | undefined> {
-  if (Number(req.headers["content-length"] ?? 0) > MAX_BODY) return undefined;
+/** Reads the body; undefined if it is too large. */
+async function readBody(req: IncomingMessage): Promise<Buffer | undefined> {
+  if (Number(req.headers["content-length"] ?? 0) > MAX_BODY_BYTES) return undefined;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     req.on("data", (chunk: Buffer) => {
       size += chunk.length;
       chunks.push(chunk);
-      if (size <= MAX_BODY) return;
+      if (size <= MAX_BODY_BYTES) return;
       req.pause();
       resolve(undefined);
     });
@@ -158,50 +162,53 @@ async function read(req: IncomingMessage): Promise<Buffer | undefined> {
 }
 
 /** Whether a request has the right bearer token, or none is required. */
-function isShown({ headers }: IncomingMessage, token: string | undefined): boolean {
-  const [, shown] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
-  return token === undefined || isToken(token, shown);
+function isAuthorized({ headers }: IncomingMessage, token: string | undefined): boolean {
+  const [, bearer] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
+  return token === undefined || isToken(token, bearer);
 }
 
-async function push(req: IncomingMessage, res: ServerResponse, host: Host, group: string, id: string): Promise<void> {
-  const { resonate, token } = host;
-  if (!isShown(req, token)) return refuse(res, 401, "Unauthorized");
-  const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
-  if (req.method === "HEAD") return void res.writeHead(200, headers).end();
+async function push(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { resonate, token }: Host,
+  { group, id }: { group: string; id: string },
+): Promise<void> {
+  if (!isAuthorized(req, token)) return refuse(res, 401, "Unauthorized");
+  if (req.method === "HEAD") return void res.writeHead(200, EVENT_STREAM_HEADERS).end();
   const connection = resonate.connect(group, id);
   if (!connection) return refuse(res, 503, "Poll registration at capacity");
-  res.writeHead(200, headers);
-  res.write(KEEP_ALIVE.comment);
+  res.writeHead(200, EVENT_STREAM_HEADERS);
+  res.write(KEEP_ALIVE_COMMENT);
   const keepAlive = setInterval(() => {
     // A stream that is not read has enough bytes waiting.
-    if (!res.writableNeedDrain) res.write(KEEP_ALIVE.comment);
-  }, KEEP_ALIVE.interval);
-  const gone = new AbortController();
+    if (!res.writableNeedDrain) res.write(KEEP_ALIVE_COMMENT);
+  }, KEEP_ALIVE_INTERVAL_MS);
+  const closing = new AbortController();
   res.once("close", () => {
     clearInterval(keepAlive);
-    gone.abort();
+    closing.abort();
     resonate.disconnect(connection);
   });
   for (;;) {
     const messages = await resonate.next(connection);
     if (!messages) break;
-    const isTaken = res.write(messages.map((message) => `data: ${message}\n\n`).join(""));
+    const canContinue = res.write(eventsOf(messages));
     // The messages of a slow reader wait in its `PollConnection`, where they are counted.
-    if (!isTaken) await once(res, "drain", { signal: gone.signal }).catch(() => {});
+    if (!canContinue) await once(res, "drain", { signal: closing.signal }).catch(() => {});
   }
   res.end();
 }
 
-const NAMES = new Set(["127.0.0.1", "localhost", "[::1]"]);
+const LOOPBACK_NAMES = new Set(["127.0.0.1", "localhost", "[::1]"]);
 
 /** Whether a `Host` header names this machine, on any port. */
 function isLocalHost(host: string | undefined): boolean {
   const url = URL.parse(`http://${host ?? ""}`);
-  return url !== null && url.pathname === "/" && NAMES.has(url.hostname);
+  return url !== null && url.pathname === "/" && LOOPBACK_NAMES.has(url.hostname);
 }
 
 /** Compares tokens in a time that does not depend on where they differ. */
-function isToken(known: string, given: string | undefined): boolean {
-  const [a, b] = [known, given ?? ""].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
+function isToken(token: string, bearer: string | undefined): boolean {
+  const [a, b] = [token, bearer ?? ""].map((text) => createHash("sha256").update(text).digest()) as [Buffer, Buffer];
   return timingSafeEqual(a, b);
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type Row, type Sql, type SqlValue, TransactionOver } from "../engine/sql.ts";
+import { type Row, type Sql, type SqlValue, TransactionRolledBack } from "../engine/sql.ts";
 
 /** Node's SQLite as the store uses it. A commit is on disk when `transaction` returns. */
 export class NodeSql implements Sql {
@@ -37,7 +37,7 @@ export class NodeSql implements Sql {
       this.run("RELEASE attempt");
       return result;
     } catch (error) {
-      if (!this.#db.isTransaction) throw new TransactionOver("the transaction was rolled back", { cause: error });
+      if (!this.#db.isTransaction) throw new TransactionRolledBack("the transaction was rolled back", { cause: error });
       this.run("ROLLBACK TO attempt");
       this.run("RELEASE attempt");
       throw error;
@@ -48,11 +48,9 @@ export class NodeSql implements Sql {
     this.#db.close();
   }
 
-  #prepare(statement: string): ReturnType<DatabaseSync["prepare"]> {
-    const known = this.#statements.get(statement);
-    if (known) return known;
-    const prepared = this.#db.prepare(statement);
-    this.#statements.set(statement, prepared);
-    return prepared;
+  #prepare(text: string): ReturnType<DatabaseSync["prepare"]> {
+    const statement = this.#statements.get(text) ?? this.#db.prepare(text);
+    this.#statements.set(text, statement);
+    return statement;
   }
 }

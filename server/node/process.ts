@@ -19,7 +19,7 @@ const USAGE = `Runs the embedded Resonate server, for one machine.
   --memory     keep the state in memory only
   --help       show this text
 
-Jobs that ended longer than RETENTION_DAYS ago (default 400; "forever") are removed.
+Jobs that finished longer than RETENTION_DAYS ago (default 400; "forever") are removed.
 `;
 
 try {
@@ -43,7 +43,7 @@ try {
   const server = await startResonate({
     port: portNumber(values.port),
     data: values.memory ? undefined : values.data,
-    keep: retentionOf(process.env.RETENTION_DAYS),
+    retention: retentionOf(process.env.RETENTION_DAYS),
     log,
   });
   for (const signal of ["SIGINT", "SIGTERM"] as const) {

@@ -1,16 +1,14 @@
-import { type SweepPosition, sweep } from "../engine/retention.ts";
+import { LISTENER_SWEEP_INTERVAL_MS, Resonate, type ServerLog } from "../engine/resonate.ts";
+import { type SweepPosition, sweep, sweepInterval } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
-import { LISTENER_INTERVAL, Resonate, type ServerLog } from "../resonate.ts";
 
-/** How often time-outs are handled, in milliseconds. Under little load, no timer is later than this. */
-const TICK_INTERVAL = 50;
-/** How long to wait after a failed write, in milliseconds. */
-const FAILURE_PAUSE = 1_000;
-/** The pause between two batches of a sweep, which leaves time for requests, in milliseconds. */
-const BATCH_PAUSE = 20;
-/** The bounds of the pause between two sweeps, which is a tenth of the retention, in milliseconds. */
-const LONGEST_PAUSE = 3_600_000;
-const SHORTEST_PAUSE = 200;
+/** How often time-outs are handled. Under little load, no timer is later than this. */
+const TICK_INTERVAL_MS = 50;
+/** How long to wait after a failed write. */
+const FAILURE_PAUSE_MS = 1_000;
+/** The pause between two batches of a sweep, which leaves time for requests. */
+const BATCH_PAUSE_MS = 20;
+const MAX_SWEEP_INTERVAL_MS = 3_600_000;
 
 /** The server in a process: timers handle time-outs and the retention. */
 export class TimedResonate extends Resonate {
@@ -18,30 +16,30 @@ export class TimedResonate extends Resonate {
   #ticker: NodeJS.Timeout | undefined;
   #sweeper: NodeJS.Timeout | undefined;
 
-  /** `keep`: how long ended jobs are kept, in milliseconds; default forever. */
-  constructor(store: Store, log: ServerLog, { keep }: { keep?: number | undefined } = {}) {
-    super(store, { log, soon: setImmediate });
+  /** `retention`: how long finished jobs are kept, in milliseconds; default forever. */
+  constructor(store: Store, log: ServerLog, { retention }: { retention?: number | undefined } = {}) {
+    super(store, { log, runSoon: setImmediate });
     this.#tick();
-    this.#listenerTimer = setInterval(() => this.dropDisconnectedListeners(), LISTENER_INTERVAL);
-    if (keep !== undefined) this.#sweepLater(store, keep);
+    this.#listenerTimer = setInterval(() => this.dropDisconnectedListeners(), LISTENER_SWEEP_INTERVAL_MS);
+    if (retention !== undefined) this.#sweepLater(store, retention);
   }
 
   /** Handles due time-outs in batches, so that requests are answered in between. */
   #tick(): void {
-    const found = this.tick();
-    const pause = found === undefined ? FAILURE_PAUSE : found ? 0 : TICK_INTERVAL;
+    const wasDue = this.tick();
+    const pause = wasDue === undefined ? FAILURE_PAUSE_MS : wasDue ? 0 : TICK_INTERVAL_MS;
     this.#ticker = setTimeout(() => this.#tick(), pause);
   }
 
-  /** Sweeps the stored jobs in batches, after `at`, or from the first on after a longer pause. */
-  #sweepLater(store: Store, keep: number, at?: SweepPosition): void {
-    const pause = at ? BATCH_PAUSE : Math.min(Math.max(keep / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
+  /** Sweeps the stored jobs in batches, after `position`, or from the first on after a longer pause. */
+  #sweepLater(store: Store, retention: number, position?: SweepPosition): void {
+    const pause = position ? BATCH_PAUSE_MS : sweepInterval(retention, MAX_SWEEP_INTERVAL_MS);
     this.#sweeper = setTimeout(() => {
       let next: SweepPosition | undefined;
-      const isDone = this.write(() => {
-        next = sweep(store, Date.now(), keep, at);
+      const isWritten = this.write(() => {
+        next = sweep(store, Date.now(), retention, position);
       });
-      this.#sweepLater(store, keep, isDone ? next : undefined);
+      this.#sweepLater(store, retention, isWritten ? next : undefined);
     }, pause).unref();
   }
 

@@ -4,7 +4,7 @@ import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { EngineRequest } from "../engine/engine.ts";
 
 /** The path under which the edge forwards requests from outside of the account to the object. */
-export const PUBLIC = "/public";
+export const PUBLIC_PATH = "/public";
 
 export interface PublicEnv {
   /** The tokens of workers: a JSON list of `{"name", "sha256"}`, whose entries `npm run token` prints. */
@@ -17,9 +17,9 @@ export interface PublicEnv {
 /** Whether a list has a token. It compares hashes, so that its duration reveals nothing about the tokens. */
 export function isAllowed(token: string | undefined, tokens: string | undefined): boolean {
   if (token === undefined || token === "" || !tokens) return false;
-  const shown = bytesToHex(sha256(utf8ToBytes(token)));
-  const known: unknown = JSON.parse(tokens);
-  return Array.isArray(known) && known.some((each) => String(each?.sha256).toLowerCase() === shown);
+  const hash = bytesToHex(sha256(utf8ToBytes(token)));
+  const entries: unknown = JSON.parse(tokens);
+  return Array.isArray(entries) && entries.some((entry) => String(entry?.sha256).toLowerCase() === hash);
 }
 
 /** Whether all ids of a request are in the deployment's namespace. Never for a search, which would find other ids. */
@@ -30,9 +30,9 @@ export function isWithinNamespace(request: EngineRequest, { RESONATE_NAMESPACE =
 }
 
 /** The fields of a request, and of the requests within it, that hold ids. */
-const IDS = ["id", "awaited", "awaiter", "promiseId"];
+const ID_FIELDS = ["id", "awaited", "awaiter", "promiseId"];
 /** The tags that hold ids: a worker that acquires a task receives the promises of its branch. */
-const RELATED = ["resonate:branch", "resonate:origin", "resonate:parent"];
+const ID_TAGS = ["resonate:branch", "resonate:origin", "resonate:parent"];
 
 const textsIn = (fields: object, names: readonly string[]): string[] =>
   Object.entries(fields).flatMap(([name, value]) => (names.includes(name) && typeof value === "string" ? [value] : []));
@@ -46,7 +46,7 @@ function idsIn(data: unknown): string[] {
     tags?: object;
     promiseTags?: object;
   };
-  const own = [...textsIn(data, IDS), ...textsIn({ ...tags, ...promiseTags }, RELATED)];
-  const within = [action?.data, ...(actions ?? []).map(({ data }) => data), ...(tasks ?? [])];
-  return [...own, ...within.flatMap(idsIn)];
+  const ids = [...textsIn(data, ID_FIELDS), ...textsIn({ ...tags, ...promiseTags }, ID_TAGS)];
+  const innerRequests = [action?.data, ...(actions ?? []).map(({ data }) => data), ...(tasks ?? [])];
+  return [...ids, ...innerRequests.flatMap(idsIn)];
 }

@@ -1,18 +1,16 @@
 import type { ObjectSql, ObjectStorage } from "../../core/resonate/object-storage.ts";
-import { type SweepPosition, sweep } from "../engine/retention.ts";
+import type { Resonate } from "../engine/resonate.ts";
+import { type SweepPosition, sweep, sweepInterval } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
-import type { Resonate } from "../resonate.ts";
 import type { FileSweep } from "./file-sweep.ts";
 import { logError } from "./log.ts";
 import type { Notes } from "./tables.ts";
 
 /** How many ticks one alarm handles: its CPU time is limited, and requests are answered between alarms. */
-const TICKS = 20;
-/** How long to wait after a failed write, in milliseconds. */
-const FAILURE_PAUSE = 1_000;
-/** The bounds of the interval between two sweeps, which is a tenth of the retention, in milliseconds. */
-const LONGEST_SWEEP_INTERVAL = 86_400_000;
-const SHORTEST_SWEEP_INTERVAL = 200;
+const MAX_TICKS_PER_ALARM = 20;
+/** How long to wait after a failed write. */
+const FAILURE_PAUSE_MS = 1_000;
+const MAX_SWEEP_INTERVAL_MS = 86_400_000;
 
 interface AlarmParts {
   storage: ObjectStorage;
@@ -20,8 +18,8 @@ interface AlarmParts {
   store: Store;
   notes: Notes;
   resonate: Resonate;
-  /** How long ended jobs are kept, in milliseconds; undefined means forever. */
-  keep: number | undefined;
+  /** How long finished jobs are kept, in milliseconds; undefined means forever. */
+  retention: number | undefined;
   files: FileSweep;
   /** The end of the server's pause, in milliseconds since the epoch. */
   pausedUntil: () => number;
@@ -33,19 +31,19 @@ export class Alarm {
   /** The time that the alarm is set to; undefined when it is not set. */
   #time: number | undefined;
   /** The time of the last alarm. The platform ignores an alarm that is set to the same time while that one is handled. */
-  #fired = 0;
+  #lastAlarmAt = 0;
   #isHandling = false;
   /** The end of the pause after the last alarm, if it could not write. */
-  #pausedTo = 0;
-  #sweepAt: number;
-  #sweptTo: SweepPosition | undefined;
+  #failurePauseEnd = 0;
+  #nextSweepAt: number;
+  #sweepPosition: SweepPosition | undefined;
 
   constructor(parts: AlarmParts) {
     this.#parts = parts;
-    const { notes, keep } = parts;
-    const noted = Number(notes.get("sweep") ?? 0);
+    const { notes, retention } = parts;
+    const notedTime = Number(notes.get("sweep") ?? 0);
     // The noted time may be too late if the retention was longer when it was noted.
-    this.#sweepAt = keep === undefined ? noted : Math.min(noted, Date.now() + sweepInterval(keep));
+    this.#nextSweepAt = retention === undefined ? notedTime : Math.min(notedTime, Date.now() + intervalFor(retention));
   }
 
   /** Takes over the alarm that is set, or sets it again: the platform drops an alarm that has failed six times. */
@@ -56,7 +54,7 @@ export class Alarm {
 
   /** Handles everything that is due. Never rejects, and always sets the next alarm. */
   async handle(): Promise<void> {
-    this.#fired = Math.max(this.#time ?? 0, Date.now());
+    this.#lastAlarmAt = Math.max(this.#time ?? 0, Date.now());
     this.#time = undefined;
     if (Date.now() < this.#parts.pausedUntil()) return this.set();
     // Not awaited: time-outs must not wait for the file store.
@@ -64,10 +62,10 @@ export class Alarm {
     this.#isHandling = true;
     let isWritable = true;
     try {
-      for (let n = 0; n < TICKS; n++) {
-        const found = this.#parts.resonate.tick();
-        isWritable = found !== undefined;
-        if (!found) break;
+      for (let n = 0; n < MAX_TICKS_PER_ALARM; n++) {
+        const wasDue = this.#parts.resonate.tick();
+        isWritable = wasDue !== undefined;
+        if (!wasDue) break;
         await new Promise((resolve) => setTimeout(resolve));
       }
       if (isWritable) this.#sweep(Date.now());
@@ -76,7 +74,7 @@ export class Alarm {
       logError("alarm failed", { err: error });
     } finally {
       this.#isHandling = false;
-      this.#pausedTo = isWritable ? 0 : Date.now() + FAILURE_PAUSE;
+      this.#failurePauseEnd = isWritable ? 0 : Date.now() + FAILURE_PAUSE_MS;
       this.set();
     }
   }
@@ -85,8 +83,8 @@ export class Alarm {
   set(): void {
     if (this.#isHandling) return;
     const { resonate, storage, sql, pausedUntil, files } = this.#parts;
-    const due = Math.min(resonate.due ?? Number.POSITIVE_INFINITY, this.#nextSweep(), files.due);
-    const time = Math.max(due, this.#pausedTo, pausedUntil(), this.#fired + 1);
+    const due = Math.min(resonate.nextTimeout ?? Number.POSITIVE_INFINITY, this.#sweepTime(), files.nextSweepAt);
+    const time = Math.max(due, this.#failurePauseEnd, pausedUntil(), this.#lastAlarmAt + 1);
     if (time === Number.POSITIVE_INFINITY) return;
     // An alarm that is too early does no harm: it finds nothing due and sets the next one.
     if (this.#time !== undefined && this.#time <= time) return;
@@ -96,26 +94,24 @@ export class Alarm {
   }
 
   /** The time of the next sweep; infinity for an object without jobs, which needs no alarm. */
-  #nextSweep(): number {
-    const { keep, store } = this.#parts;
-    if (keep === undefined) return Number.POSITIVE_INFINITY;
-    if (this.#sweepAt > 0) return this.#sweepAt;
+  #sweepTime(): number {
+    const { retention, store } = this.#parts;
+    if (retention === undefined) return Number.POSITIVE_INFINITY;
+    if (this.#nextSweepAt > 0) return this.#nextSweepAt;
     if (store.ids("promises", "LIMIT 1").length === 0) return Number.POSITIVE_INFINITY;
-    return Date.now() + sweepInterval(keep);
+    return Date.now() + intervalFor(retention);
   }
 
   #sweep(now: number): void {
-    const { keep, store, notes } = this.#parts;
-    if (keep === undefined || now < this.#sweepAt) return;
+    const { retention, store, notes } = this.#parts;
+    if (retention === undefined || now < this.#nextSweepAt) return;
     store.transaction(() => {
-      this.#sweptTo = this.#sweepAt === 0 ? undefined : sweep(store, now, keep, this.#sweptTo);
-      if (this.#sweptTo) return;
-      this.#sweepAt = now + sweepInterval(keep);
-      notes.set("sweep", String(this.#sweepAt));
+      this.#sweepPosition = this.#nextSweepAt === 0 ? undefined : sweep(store, now, retention, this.#sweepPosition);
+      if (this.#sweepPosition) return;
+      this.#nextSweepAt = now + intervalFor(retention);
+      notes.set("sweep", String(this.#nextSweepAt));
     });
   }
 }
 
-function sweepInterval(keep: number): number {
-  return Math.min(Math.max(keep / 10, SHORTEST_SWEEP_INTERVAL), LONGEST_SWEEP_INTERVAL);
-}
+const intervalFor = (retention: number): number => sweepInterval(retention, MAX_SWEEP_INTERVAL_MS);

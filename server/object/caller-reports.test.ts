@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Reported } from "../../core/jobs/reports.ts";
+import { callsOf } from "../../core/resonate/object-calls.ts";
 import { until } from "../../testing/simulation/program.ts";
 import type { Change } from "../engine/records.ts";
 import { CallerReports } from "./caller-reports.ts";
@@ -7,30 +8,37 @@ import { CallerReports } from "./caller-reports.ts";
 const KEY = "c0123456789abcdef.";
 
 test("large results that end while a caller's object is slow are not all held in memory, and all ends are reported", async () => {
-  const heard: Reported[][] = [];
+  const reportedEnds: Reported[][] = [];
   const isFree = Promise.withResolvers<void>();
   const object = {
     heard: async (_key: string, ended: readonly Reported[]) => {
-      heard.push([...ended]);
+      reportedEnds.push([...ended]);
       await isFree.promise;
     },
   };
-  const objects = { idFromName: () => ({}), get: () => object };
+  const objects = { idFromName: () => ({}), get: () => callsOf(object) };
   const reports = new CallerReports({ objects, client: {} as never, namespace: "", durable: async () => {} });
   const end = (n: number): Change => {
     const promise = {
-      ...{ id: `${KEY}job${n}`, state: "resolved", tags: { "resonate:target": "poll://any@workers" }, param: {} },
-      ...{ value: { data: "x".repeat(90_000) }, createdAt: 0, settledAt: 1, timeoutAt: 2 },
-      ...{ callbacks: new Set(), listeners: new Set() },
+      id: `${KEY}job${n}`,
+      state: "resolved",
+      tags: { "resonate:target": "poll://any@workers" },
+      param: {},
+      value: { data: "x".repeat(90_000) },
+      createdAt: 0,
+      settledAt: 1,
+      timeoutAt: 2,
+      callbacks: new Set(),
+      listeners: new Set(),
     };
     return { kind: "promise", promise } as never;
   };
-  reports.committed([end(0)]);
-  await until("the first report", () => heard.length === 1);
-  reports.committed(Array.from({ length: 500 }, (_, n) => end(n + 1)));
+  reports.onCommit([end(0)]);
+  await until("the first report", () => reportedEnds.length === 1);
+  reports.onCommit(Array.from({ length: 500 }, (_, n) => end(n + 1)));
   await new Promise((resolve) => setTimeout(resolve));
   isFree.resolve();
-  await until("the others", () => heard.length === 2);
-  expect(heard[1]).toHaveLength(500);
-  expect(JSON.stringify(heard[1]).length).toBeLessThan(6_000_000);
+  await until("the others", () => reportedEnds.length === 2);
+  expect(reportedEnds[1]).toHaveLength(500);
+  expect(JSON.stringify(reportedEnds[1]).length).toBeLessThan(6_000_000);
 });

@@ -1,30 +1,32 @@
-/** Tells the account's caller objects which of their jobs have ended, and which jobs durable functions started for them. */
+/** Reports to the account's caller objects which of their jobs have finished, and which jobs durable functions started for them. */
 import { REQUEST_TAG } from "../../core/author/job.ts";
 import { callersOf, type Reported } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { isRoot, localId, splitKey } from "../../core/resonate/ids.ts";
 import { callerName, type Locatable } from "../../core/resonate/object-address.ts";
+import { methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { sizeOf } from "../../core/resonate/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
 /**
- * The largest promise that is sent in full, and the most that wait in full for one caller's object, in bytes. Of others the id is
- * sent, and the object reads them: this server has 128 MB of memory, and one call takes 32 MiB.
+ * The largest promise that is sent in full, and how much of them waits in full for one caller's object. Of others the id is sent,
+ * and the object reads them: this server has 128 MB of memory, and one call accepts 32 MiB.
  */
-const SENT_WHOLE = { each: 100_000, all: 4_000_000 };
+const MAX_FULL_PROMISE_BYTES = 100_000;
+const MAX_FULL_BATCH_BYTES = 4_000_000;
 
 /** The largest number of reports that wait for one caller's object. Further reports are dropped: it checks its jobs later. */
-const MOST = 1_000;
+const MAX_WAITING_REPORTS = 1_000;
 
-/** The part of the callers' objects that is used here. */
+/** The namespace of the callers' objects. */
 export interface CallerObjects extends Locatable {
-  get(
-    id: object,
-    options?: object,
-  ): {
-    heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
-  };
+  get(id: object, options?: object): ObjectCalls;
+}
+
+/** The part of a caller's object that is used here. */
+interface CallerMethods {
+  heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
 }
 
 interface CallerReportsOptions {
@@ -36,7 +38,10 @@ interface CallerReportsOptions {
   durable: () => Promise<void>;
 }
 
-interface Batch extends Record<"ended" | "started", Reported[]> {
+/** The jobs of one caller that have finished, and those that were started for it. */
+interface Batch {
+  ends: Reported[];
+  starts: Reported[];
   /** The size of the promises in full. */
   bytes: number;
 }
@@ -51,34 +56,34 @@ export class CallerReports {
   }
 
   /** Reports the changes of a commit. Callers without a key of their own have no subscriptions and get no reports. */
-  committed(changes: readonly Change[]): void {
+  onCommit(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind !== "promise" || !isJob(change.promise)) continue;
       const promise = promiseRecord(change.promise);
-      if (promise.state !== "pending") void this.#ended(promise);
+      if (promise.state !== "pending") void this.#addEnd(promise);
       else if (isNew(change.promise) && promise.tags[REQUEST_TAG] === undefined)
-        this.#add("started", splitKey(localId(promise.id, this.#options.namespace)).key, promise);
+        this.#add("starts", splitKey(localId(promise.id, this.#options.namespace)).key, promise);
     }
   }
 
-  async #ended(promise: PromiseRecord): Promise<void> {
+  async #addEnd(promise: PromiseRecord): Promise<void> {
     try {
       const { client, namespace } = this.#options;
-      for (const key of await callersOf(promise, client, namespace)) this.#add("ended", key, promise);
+      for (const key of await callersOf(promise, client, namespace)) this.#add("ends", key, promise);
     } catch {
       // The callers' objects check their jobs later.
     }
   }
 
-  #add(kind: "ended" | "started", key: string, promise: PromiseRecord): void {
+  #add(kind: "ends" | "starts", key: string, promise: PromiseRecord): void {
     if (key === "") return;
-    const batch = this.#waiting.get(key) ?? { ended: [], started: [], bytes: 0 };
+    const batch = this.#waiting.get(key) ?? { ends: [], starts: [], bytes: 0 };
     this.#waiting.set(key, batch);
-    if (batch.ended.length + batch.started.length >= MOST) return;
+    if (batch.ends.length + batch.starts.length >= MAX_WAITING_REPORTS) return;
     const bytes = sizeOf(promise);
-    const isWhole = bytes <= SENT_WHOLE.each && batch.bytes + bytes <= SENT_WHOLE.all;
-    if (isWhole) batch.bytes += bytes;
-    batch[kind].push(isWhole ? promise : promise.id);
+    const isFull = bytes <= MAX_FULL_PROMISE_BYTES && batch.bytes + bytes <= MAX_FULL_BATCH_BYTES;
+    if (isFull) batch.bytes += bytes;
+    batch[kind].push(isFull ? promise : promise.id);
     if (!this.#sending.has(key)) void this.#send(key);
   }
 
@@ -88,8 +93,10 @@ export class CallerReports {
     this.#sending.add(key);
     try {
       await durable();
-      for (let batch = this.#take(key); batch; batch = this.#take(key))
-        await objects.get(objects.idFromName(callerName(namespace, key))).heard(key, batch.ended, batch.started);
+      for (let batch = this.#takeBatch(key); batch; batch = this.#takeBatch(key)) {
+        const object = objects.get(objects.idFromName(callerName(namespace, key)));
+        await methodsOf<CallerMethods>(object).heard(key, batch.ends, batch.starts);
+      }
     } catch {
       this.#waiting.delete(key); // The caller's object checks its jobs later.
     } finally {
@@ -97,7 +104,7 @@ export class CallerReports {
     }
   }
 
-  #take(key: string): Batch | undefined {
+  #takeBatch(key: string): Batch | undefined {
     const batch = this.#waiting.get(key);
     this.#waiting.delete(key);
     return batch;

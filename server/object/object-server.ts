@@ -7,28 +7,27 @@ import { located, type ObjectAddress } from "../../core/resonate/object-address.
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import type { FileBindings } from "../../features/files/location-in-workers.ts";
 import { hasOperators, type OperatorEnv } from "../../features/operators/worker-report.ts";
+import { Resonate } from "../engine/resonate.ts";
 import { Store } from "../engine/store.ts";
-import { Resonate } from "../resonate.ts";
-import { MAX_BODY, type Refuse, respondTo, TOO_LARGE } from "../wire/answer.ts";
-import { decodePart } from "../wire/poll-address.ts";
-import { isAllowed, isWithinNamespace, PUBLIC, type PublicEnv } from "./access.ts";
+import { BODY_TOO_LARGE, MAX_BODY_BYTES, type Refuse, respondTo } from "../wire/answer.ts";
+import { decodePart, EVENT_STREAM_HEADERS, parsePollPath } from "../wire/event-stream.ts";
+import { isAllowed, isWithinNamespace, PUBLIC_PATH, type PublicEnv } from "./access.ts";
 import { Alarm } from "./alarm.ts";
 import { type CallerObjects, CallerReports } from "./caller-reports.ts";
 import { ContainerWorker } from "./execution/container.ts";
-import { type RunnerNamespace, RunnerPool, SLOTS } from "./execution/runner-pool.ts";
+import { MAX_TASKS_PER_FUNCTION, type RunnerNamespace, RunnerPool } from "./execution/runner-pool.ts";
 import { type OperateObjects, RunnerReports } from "./execution/runner-reports.ts";
 import { FileSweep } from "./file-sweep.ts";
 import { logError } from "./log.ts";
-import { type BackupEnv, OPERATE, type Operated, Operator } from "./operate.ts";
+import { type BackupEnv, OPERATE_PATH, Operator, type PausableServer } from "./operate.ts";
 import type { ObjectState } from "./platform.ts";
 import { PollStreams } from "./poll-streams.ts";
-import { Serving } from "./serving.ts";
+import { ServingMark } from "./serving-mark.ts";
 import { StoreSql } from "./store-sql.ts";
 import { type Notes, openTables } from "./tables.ts";
 
-const WAITING = /^\/waiting\/([^/]+)$/;
-const POLL = /^\/poll\/([^/]+)\/([^/]+)$/;
-const PAUSED = "The server is paused: an operator reads its state, or has moved it";
+const WAITING_PATH = /^\/waiting\/([^/]+)$/;
+const SERVER_PAUSED = "The server is paused: an operator reads its state, or has moved it";
 
 interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress, FileBindings {
   RUNNER?: RunnerNamespace;
@@ -43,13 +42,12 @@ interface ObjectEnv extends PublicEnv, BackupEnv, OperatorEnv, ObjectAddress, Fi
 }
 
 /**
- * The Resonate server of an account, which `resonateObject` of `durable-mcp-edge/edge` loads. A project exports it from its
- * own module, which is built beside the edge's main module.
+ * The Resonate server of an account, which `resonateObject` of `durable-mcp-edge/edge` loads.
  *
  * @example
  * const ResonateObject = resonateObject(async () => ({ ObjectServer }));
  */
-export class ObjectServer implements Operated {
+export class ObjectServer implements PausableServer {
   readonly #env: PublicEnv;
   /** The group whose tasks the account executes itself. */
   readonly #group: string;
@@ -81,51 +79,63 @@ export class ObjectServer implements Operated {
     const store = new Store(this.#sql);
     this.#resonate = new Resonate(store, {
       log: { error: (fields, message) => logError(message, fields) },
-      soon: (work) => queueMicrotask(work),
+      runSoon: (work) => queueMicrotask(work),
       onCommit: (changes) => {
         this.#alarm.set();
-        this.#reports?.committed(changes);
+        this.#reports?.onCommit(changes);
       },
-      onWorkerMissing: (group) => this.#serve(group),
+      onWorkerMissing: (group) => this.#startWorker(group),
     });
-    const own = this.#asClient(env);
-    const keep = retentionOf(env.RETENTION_DAYS);
+    const client = this.#ownClient(env);
+    const retention = retentionOf(env.RETENTION_DAYS);
     this.#alarm = new Alarm({
-      ...{ storage, sql: this.#sql, store, notes: this.#notes, resonate: this.#resonate, keep },
-      files: new FileSweep({ env, client: own.client, notes: this.#notes, keep }),
+      storage,
+      sql: this.#sql,
+      store,
+      notes: this.#notes,
+      resonate: this.#resonate,
+      retention,
+      files: new FileSweep({ env, client, notes: this.#notes, retention }),
       pausedUntil: () => this.#pausedUntil,
     });
-    this.#streams = new PollStreams(this.#resonate, new Serving(this.#notes), durable);
+    this.#streams = new PollStreams(this.#resonate, new ServingMark(this.#notes), durable);
     if (env.WORKER && env.RUNS_IN === "container") {
       this.#container = new ContainerWorker(env.WORKER, durable);
     } else if (env.RUNNER && env.RUNS_IN !== "container") {
-      const runners = located(env.RUNNER, env);
-      const { CALLER, RESONATE_NAMESPACE: prefix = "" } = env;
-      const reports =
-        CALLER && hasOperators(env)
-          ? new RunnerReports({ objects: located(CALLER, env), namespace: prefix, group: this.#group, most: SLOTS })
-          : undefined;
-      this.#runners = new RunnerPool({
-        ...{ resonate: this.#resonate, namespace: runners, group: this.#group, prefix, durable, reports },
-      });
+      this.#runners = this.#runnerPool(env, located(env.RUNNER, env), durable);
     }
-    this.#reports = env.CALLER && new CallerReports({ ...own, objects: located(env.CALLER, env), durable });
+    const { CALLER, RESONATE_NAMESPACE: namespace = "" } = env;
+    this.#reports = CALLER && new CallerReports({ client, namespace, objects: located(CALLER, env), durable });
     void state.blockConcurrencyWhile(() => this.#alarm.restore());
+  }
+
+  #runnerPool(env: ObjectEnv, namespace: RunnerNamespace, durable: () => Promise<void>): RunnerPool {
+    const { CALLER, RESONATE_NAMESPACE: prefix = "" } = env;
+    const reports =
+      CALLER && hasOperators(env)
+        ? new RunnerReports({
+            objects: located(CALLER, env),
+            namespace: prefix,
+            group: this.#group,
+            maxConcurrent: MAX_TASKS_PER_FUNCTION,
+          })
+        : undefined;
+    return new RunnerPool({ resonate: this.#resonate, namespace, group: this.#group, prefix, durable, reports });
   }
 
   async fetch(request: Request): Promise<Response> {
     this.#requests += 1;
     const { method } = request;
     const { pathname } = new URL(request.url);
-    if (pathname.startsWith(PUBLIC)) return this.#fetchPublic(request, pathname.slice(PUBLIC.length));
+    if (pathname.startsWith(PUBLIC_PATH)) return this.#fetchPublic(request, pathname.slice(PUBLIC_PATH.length));
     if (method === "POST" && pathname === "/") return this.#answer(request);
     if (method !== "GET" && method !== "HEAD") return new Response("404 Not Found", { status: 404 });
-    const [, group, id] = POLL.exec(pathname) ?? [];
-    if (group !== undefined && id !== undefined) return this.#poll(request, decodePart(group), decodePart(id));
+    const poll = parsePollPath(pathname);
+    if (poll) return this.#poll(request, poll);
     if (pathname === "/health" || pathname === "/ready") return new Response();
     if (pathname === "/key") return new Response(this.#key());
-    const [, waiting] = WAITING.exec(pathname) ?? [];
-    if (waiting !== undefined) return Response.json({ isWaiting: this.#isWaiting(decodePart(waiting)) });
+    const [, group] = WAITING_PATH.exec(pathname) ?? [];
+    if (group !== undefined) return Response.json({ isWaiting: this.#needsWorker(decodePart(group)) });
     if (pathname === "/usage") return Response.json(this.usage());
     return new Response("404 Not Found", { status: 404 });
   }
@@ -133,32 +143,35 @@ export class ObjectServer implements Operated {
   /** Answers requests of workers and operators from outside of the account. */
   async #fetchPublic(request: Request, pathname: string): Promise<Response> {
     if (request.method === "POST" && (pathname === "" || pathname === "/")) {
-      return this.#answer(request, (auth, asked) => {
+      return this.#answer(request, (auth, parsedRequest) => {
         if (isAllowed(auth, this.#env.OPERATOR_TOKENS)) return undefined;
         if (!isAllowed(auth, this.#env.RESONATE_TOKENS)) return 401;
-        return !asked || isWithinNamespace(asked, this.#env) ? undefined : 403;
+        return !parsedRequest || isWithinNamespace(parsedRequest, this.#env) ? undefined : 403;
       });
     }
     if (request.method === "GET" && pathname === "/ready") return new Response();
     const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-    if (pathname.startsWith(OPERATE)) {
+    if (pathname.startsWith(OPERATE_PATH)) {
       if (!isAllowed(token, this.#env.OPERATOR_TOKENS)) return new Response("Unauthorized", { status: 401 });
-      return this.#operator.fetch(request, pathname.slice(OPERATE.length));
+      return this.#operator.fetch(request, pathname.slice(OPERATE_PATH.length));
     }
-    const [, group, id] = POLL.exec(pathname) ?? [];
-    if (request.method !== "GET" || group === undefined || id === undefined) return new Response(null, { status: 404 });
+    const poll = parsePollPath(pathname);
+    if (request.method !== "GET" || !poll) return new Response(null, { status: 404 });
     if (!isAllowed(token, this.#env.RESONATE_TOKENS)) return new Response("Unauthorized", { status: 401 });
     // In this group, the edge receives the news of all its callers.
-    if (decodePart(group) === "edge") return new Response("Forbidden", { status: 403 });
-    return this.#poll(request, decodePart(group), decodePart(id));
+    if (poll.group === "edge") return new Response("Forbidden", { status: 403 });
+    return this.#poll(request, poll);
   }
 
   /** The requests, alarms, charged rows and milliseconds since the object woke, and its size in bytes. */
   usage() {
     const { read, written } = this.#sql.rows;
     return {
-      ...{ requests: this.#requests, alarms: this.#alarms, rows: { read, written } },
-      ...{ awake: Date.now() - this.#startedAt, size: this.#databaseSize() },
+      requests: this.#requests,
+      alarms: this.#alarms,
+      rows: { read, written },
+      awake: Date.now() - this.#startedAt,
+      size: this.#databaseSize(),
     };
   }
 
@@ -168,28 +181,28 @@ export class ObjectServer implements Operated {
 
   pause(until: number): void {
     this.#pausedUntil = until;
-    this.#streams.endAll();
-    this.#runners?.leave();
+    this.#streams.closeAll();
+    this.#runners?.disconnect();
     this.#alarm.set();
   }
 
   resume(): void {
     this.#pausedUntil = 0;
-    if (this.#resonate.isWaiting(this.#group)) this.#serve(this.#group);
+    if (this.#resonate.needsWorker(this.#group)) this.#startWorker(this.#group);
     this.#alarm.set();
   }
 
   /** Has the account execute the tasks of its group. Tasks of other groups wait for their workers, which have special resources. */
-  #serve(group: string): void {
+  #startWorker(group: string): void {
     if (Date.now() < this.#pausedUntil || group !== this.#group) return;
     this.#runners?.serve();
     this.#container?.wake();
   }
 
   /** Whether the cron trigger is to visit all containers of a group: a job waits, or has just woken the first one. */
-  #isWaiting(group: string): boolean {
+  #needsWorker(group: string): boolean {
     if (group === this.#group && this.#container?.isStarting) return true;
-    return this.#resonate.isWaiting(group);
+    return this.#resonate.needsWorker(group);
   }
 
   async alarm(): Promise<void> {
@@ -198,38 +211,37 @@ export class ObjectServer implements Operated {
   }
 
   /** A client of this server within the object, with the deployment's keys for encrypted values. */
-  #asClient({ RESONATE_NAMESPACE: namespace = "", ENCRYPTION_KEYS }: ObjectEnv) {
-    const ask = (url: string, init: RequestInit) => this.#answer(new Request(url, init));
+  #ownClient({ RESONATE_NAMESPACE: namespace = "", ENCRYPTION_KEYS }: ObjectEnv): ResonateClient {
+    const answer = (url: string, init: RequestInit) => this.#answer(new Request(url, init));
     const address = { RESONATE_URL: "http://resonate", RESONATE_GROUP: "", RESONATE_NAMESPACE: namespace };
-    const endpoint = { ...endpointOf({ ...address, ENCRYPTION_KEYS }), fetch: ask as typeof fetch };
-    return { client: new ResonateClient(endpoint), namespace };
+    const endpoint = { ...endpointOf({ ...address, ENCRYPTION_KEYS }), fetch: answer as typeof fetch };
+    return new ResonateClient(endpoint);
   }
 
   /** The key that seals the deployment's task ids. It is created at the first request for it. */
   #key(): string {
-    const known = this.#notes.get("key");
-    if (known !== undefined) return known;
-    const made = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(48))));
-    this.#notes.set("key", made);
-    return made;
+    const notedKey = this.#notes.get("key");
+    if (notedKey !== undefined) return notedKey;
+    const key = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(48))));
+    this.#notes.set("key", key);
+    return key;
   }
 
   async #answer(request: Request, refuse: Refuse = () => undefined): Promise<Response> {
-    const body = await readBytes(request, MAX_BODY);
+    const body = await readBytes(request, MAX_BODY_BYTES);
     if (body === 408) return new Response("408 Request Timeout", { status: 408 });
-    if (body === 413) return new Response(TOO_LARGE, { status: 413 });
-    if (Date.now() < this.#pausedUntil) return new Response(PAUSED, { status: 503 });
+    if (body === 413) return new Response(BODY_TOO_LARGE, { status: 413 });
+    if (Date.now() < this.#pausedUntil) return new Response(SERVER_PAUSED, { status: 503 });
     const { status, text, type } = await respondTo(this.#resonate, body, request.headers.get("content-type"), refuse);
     return new Response(text, { status, headers: { "content-type": type } });
   }
 
-  #poll(request: Request, group: string, id: string): Response {
-    const headers = { "content-type": "text/event-stream", "cache-control": "no-cache" };
-    if (request.method === "HEAD") return new Response(null, { headers });
-    if (Date.now() < this.#pausedUntil) return new Response(PAUSED, { status: 503 });
+  #poll(request: Request, { group, id }: { group: string; id: string }): Response {
+    if (request.method === "HEAD") return new Response(null, { headers: EVENT_STREAM_HEADERS });
+    if (Date.now() < this.#pausedUntil) return new Response(SERVER_PAUSED, { status: 503 });
     const stream = this.#streams.connect(group, id, request.signal);
     if (!stream) return new Response("Poll registration at capacity", { status: 503 });
-    if (group === this.#group) this.#runners?.leave();
-    return new Response(stream, { headers });
+    if (group === this.#group) this.#runners?.disconnect();
+    return new Response(stream, { headers: EVENT_STREAM_HEADERS });
   }
 }

@@ -1,20 +1,21 @@
 /** Answers the requests of operators: usage, a pause, all rows, the removal of a caller, an earlier state. */
-import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../backup.ts";
-import { countOf, forgetSome } from "../wire/callers.ts";
+import { type BackupPosition, type BackupRow, isEmpty, readRows, writeRows } from "../engine/backup.ts";
+import { countPromisesOf, removePromisesOf } from "../engine/callers.ts";
 import type { ObjectState } from "./platform.ts";
 import type { StoreSql } from "./store-sql.ts";
 import type { Notes } from "./tables.ts";
 
-export const OPERATE = "/operate/";
+/** The path of an operator's requests, below that of requests from outside of the account. */
+export const OPERATE_PATH = "/operate/";
 
-/** How long the server stays paused after an operator's last request, in milliseconds. */
-const PAUSE = 60_000;
+/** How long the server stays paused after an operator's last request. */
+const PAUSE_MS = 60_000;
 
 /** How many pages one request writes to the bucket: its CPU time and its subrequests are limited. */
-const PAGES = 20;
+const MAX_PAGES_PER_REQUEST = 20;
 
 /** How many promises of a caller one request removes. */
-const FORGOTTEN_AT_ONCE = 2_000;
+const MAX_PROMISES_PER_REMOVAL = 2_000;
 
 /** The part of an R2 bucket that is used. */
 export interface Bucket {
@@ -22,7 +23,8 @@ export interface Bucket {
   get(key: string): Promise<{ text(): Promise<string> } | null>;
 }
 
-export interface Operated {
+/** The server that an operator pauses and resumes. */
+export interface PausableServer {
   usage(): object;
   /** Until that time, in milliseconds since the epoch, the server answers no requests and handles no time-outs. */
   pause(until: number): void;
@@ -40,11 +42,11 @@ export class Operator {
   readonly #state: ObjectState;
   readonly #sql: StoreSql;
   readonly #notes: Notes;
-  readonly #server: Operated;
+  readonly #server: PausableServer;
   readonly #bucket: Bucket | undefined;
   readonly #namespace: string;
 
-  constructor(state: ObjectState, sql: StoreSql, notes: Notes, server: Operated, env: BackupEnv) {
+  constructor(state: ObjectState, sql: StoreSql, notes: Notes, server: PausableServer, env: BackupEnv) {
     this.#state = state;
     this.#sql = sql;
     this.#notes = notes;
@@ -53,24 +55,24 @@ export class Operator {
     this.#namespace = env.RESONATE_NAMESPACE ?? "";
   }
 
-  /** Answers a request whose token has been checked; `path` is the part of its path after {@link OPERATE}. */
+  /** Answers a request whose token has been checked; `path` is the part of its path after {@link OPERATE_PATH}. */
   async fetch(request: Request, path: string): Promise<Response> {
-    const asked = new URL(request.url).searchParams;
+    const query = new URL(request.url).searchParams;
     switch (`${request.method} ${path}`) {
       case "GET usage":
         return Response.json(this.#server.usage());
       case "POST rest":
-        return this.#pause(asked.has("forever") ? Number.POSITIVE_INFINITY : Date.now() + PAUSE);
+        return this.#pause(query.has("forever") ? Number.POSITIVE_INFINITY : Date.now() + PAUSE_MS);
       case "POST wake":
         this.#notes.set("rests", "");
         this.#notes.set("restoring", "");
         this.#server.resume();
         return Response.json({});
       case "GET rows":
-        return this.#whilePaused(() => readRows(this.#sql, position(asked.get("after"))));
+        return this.#whilePaused(() => readRows(this.#sql, position(query.get("after"))));
       case "POST rows":
         return this.#whilePaused(async () =>
-          this.#write((await request.json()) as BackupRow[], asked.get("first") !== null),
+          this.#write((await request.json()) as BackupRow[], query.get("first") !== null),
         );
       case "GET key":
         return Response.json({ key: this.#notes.get("key") ?? null });
@@ -79,27 +81,29 @@ export class Operator {
         return Response.json({});
       case "POST bucket":
         return this.#whilePaused(() =>
-          this.#toBucket(asked.get("name") ?? "", Number(asked.get("page")), asked.get("after")),
+          this.#toBucket(query.get("name") ?? "", Number(query.get("page")), query.get("after")),
         );
       case "POST page":
-        return this.#whilePaused(() => this.#putPage(`${asked.get("name")}/${asked.get("page")}`, request.text()));
+        return this.#whilePaused(() => this.#putPage(`${query.get("name")}/${query.get("page")}`, request.text()));
       case "GET bucket":
-        return this.#fromBucket(asked.get("name") ?? "", asked.get("page") ?? "");
+        return this.#fromBucket(query.get("name") ?? "", query.get("page") ?? "");
       case "GET caller":
-        return Response.json({ count: await countOf(this.#sql, this.#owner(asked)) });
+        return Response.json({ count: await countPromisesOf(this.#sql, this.#owner(query)) });
       case "POST caller":
-        return Response.json({ count: await forgetSome(this.#sql, this.#owner(asked), FORGOTTEN_AT_ONCE) });
+        return Response.json({
+          count: await removePromisesOf(this.#sql, this.#owner(query), MAX_PROMISES_PER_REMOVAL),
+        });
       case "GET bookmark":
-        return this.#history(async () => ({ bookmark: await this.#bookmark(asked.get("time")) }));
+        return this.#history(async () => ({ bookmark: await this.#bookmark(query.get("time")) }));
       case "POST recover":
-        return this.#history(() => this.#recover(asked));
+        return this.#history(() => this.#recover(query));
       default:
         return new Response("404 Not Found", { status: 404 });
     }
   }
 
-  #owner(asked: URLSearchParams) {
-    return { caller: asked.get("caller") ?? "", namespace: this.#namespace };
+  #owner(query: URLSearchParams) {
+    return { caller: query.get("caller") ?? "", namespace: this.#namespace };
   }
 
   #pause(until: number): Response {
@@ -111,8 +115,8 @@ export class Operator {
   /** Reads or writes rows and prolongs the pause; 409 when the server is not paused, since rows may have changed. */
   async #whilePaused(work: () => object | Promise<object>): Promise<Response> {
     if (Date.now() >= this.#server.pausedUntil)
-      return refused(409, "The server is not paused: what was read may have changed.");
-    this.#server.pause(Math.max(this.#server.pausedUntil, Date.now() + PAUSE));
+      return refusal(409, "The server is not paused: what was read may have changed.");
+    this.#server.pause(Math.max(this.#server.pausedUntil, Date.now() + PAUSE_MS));
     return Response.json(await work());
   }
 
@@ -120,7 +124,7 @@ export class Operator {
     if (isFirst) {
       if (this.#notes.get("restoring") !== "1" && !isEmpty(this.#sql))
         return { refused: "The server has jobs already." };
-      // Nothing may run until the restore is complete, even if the command ends before that.
+      // Nothing may run until the restore is complete, even if the command exits before that.
       this.#notes.set("restoring", "1");
       this.#pause(Number.POSITIVE_INFINITY);
     }
@@ -128,19 +132,19 @@ export class Operator {
     return {};
   }
 
-  async #toBucket(name: string, page: number, after: string | null): Promise<object> {
+  async #toBucket(name: string, firstPage: number, after: string | null): Promise<object> {
     if (!this.#bucket) return { refused: "No bucket is bound as BACKUPS (wrangler.toml, [[r2_buckets]])." };
     let next = position(after);
-    for (let n = page; n < page + PAGES; n++) {
-      const read = readRows(this.#sql, next);
-      await this.#bucket.put(`${name}/${n}`, JSON.stringify(read.rows));
-      if (!read.next) {
+    for (let n = firstPage; n < firstPage + MAX_PAGES_PER_REQUEST; n++) {
+      const page = readRows(this.#sql, next);
+      await this.#bucket.put(`${name}/${n}`, JSON.stringify(page.rows));
+      if (!page.next) {
         await this.#bucket.put(`${name}/whole`, JSON.stringify({ pages: n + 1, key: this.#notes.get("key") ?? null }));
         return { pages: n + 1 };
       }
-      next = read.next;
+      next = page.next;
     }
-    return { page: page + PAGES, after: next };
+    return { page: firstPage + MAX_PAGES_PER_REQUEST, after: next };
   }
 
   async #putPage(name: string, text: Promise<string>): Promise<object> {
@@ -149,8 +153,8 @@ export class Operator {
   }
 
   async #fromBucket(name: string, page: string): Promise<Response> {
-    const found = await this.#bucket?.get(`${name}/${page}`);
-    return found ? new Response(await found.text()) : refused(404, `The bucket has no ${name}/${page}.`);
+    const content = await this.#bucket?.get(`${name}/${page}`);
+    return content ? new Response(await content.text()) : refusal(404, `The bucket has no ${name}/${page}.`);
   }
 
   async #bookmark(time: string | null): Promise<string> {
@@ -159,8 +163,8 @@ export class Operator {
   }
 
   /** Restarts the object at once, with the state of another time. */
-  async #recover(asked: URLSearchParams): Promise<object> {
-    const bookmark = asked.get("bookmark") ?? (await this.#bookmark(asked.get("time")));
+  async #recover(query: URLSearchParams): Promise<object> {
+    const bookmark = query.get("bookmark") ?? (await this.#bookmark(query.get("time")));
     const undo = await this.#state.storage.onNextSessionRestoreBookmark(bookmark);
     setTimeout(() => this.#state.abort("recovered"), 100);
     return { bookmark, undo };
@@ -171,10 +175,10 @@ export class Operator {
     try {
       return Response.json(await work());
     } catch (error) {
-      return refused(400, error instanceof Error ? error.message : String(error));
+      return refusal(400, error instanceof Error ? error.message : String(error));
     }
   }
 }
 
 const position = (after: string | null): BackupPosition | undefined => (after === null ? undefined : JSON.parse(after));
-const refused = (status: number, why: string) => Response.json({ refused: why }, { status });
+const refusal = (status: number, reason: string) => Response.json({ refused: reason }, { status });

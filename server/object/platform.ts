@@ -14,7 +14,7 @@ interface ServerStorage extends ObjectStorage {
 
 export interface ObjectState {
   readonly storage: ServerStorage;
-  /** Ends the object. The next request starts it again. */
+  /** Stops the object. The next request starts it again. */
   abort(reason: string): void;
   blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
 }

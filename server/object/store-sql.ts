@@ -7,7 +7,7 @@ export class StoreSql extends ObjectSql implements Sql {
     this.all(statement, ...values);
   }
 
-  /** Within a transaction, `transactionSync` makes a savepoint. */
+  /** Within a transaction, `transactionSync` creates a savepoint. */
   attempt<T>(work: () => T): T {
     return this.transaction(work);
   }

@@ -2,17 +2,17 @@
 import { LINES, MOST_LINES, PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import type { Response } from "../engine/records.ts";
-import type { Resonate } from "../resonate.ts";
+import type { Resonate } from "../engine/resonate.ts";
 import { InvalidRequest, parseRequest } from "./requests.ts";
 
-/** The largest request, in bytes; the real server's limit. */
-export const MAX_BODY = 2 * 1024 * 1024;
-const NEWLINE = 10;
-export const TOO_LARGE = `A request may have ${MAX_BODY} bytes`;
+/** The standalone server's limit on a request. */
+export const MAX_BODY_BYTES = 2 * 1024 * 1024;
+export const BODY_TOO_LARGE = `A request may have ${MAX_BODY_BYTES} bytes`;
+const NEWLINE_BYTE = 10;
 
 /**
- * Returns the status with which to refuse a request with this token; undefined when the request is allowed. Called without
- * `request` when it is malformed, so that a wrong token is answered with 401 even then.
+ * Returns the status with which to refuse a request with this token; undefined if the request is allowed. Called without
+ * `request` if it is malformed, so that a wrong token is answered with 401 even then.
  */
 export type Refuse = (auth: string | undefined, request?: EngineRequest) => 401 | 403 | undefined;
 
@@ -29,22 +29,22 @@ export async function respondTo(
   type: string | null | undefined,
   refuse: Refuse,
 ): Promise<Answer> {
-  if (!type?.startsWith(LINES)) return answer(resonate, read(body, refuse));
+  if (!type?.startsWith(LINES)) return answer(resonate, checkRequest(body, refuse));
   const lines = linesOf(body);
   if (!lines) return { status: 413, text: `A request may have ${MOST_LINES} lines`, type: "text/plain" };
-  const checked = lines.map((line) => read(line, refuse));
-  // One wrong token refuses the whole body with one answer: many guesses of a token at once must tell no more than one guess.
-  const unauthorized = checked.find((each) => "response" in each && each.response.head.status === 401);
+  const requests = lines.map((line) => checkRequest(line, refuse));
+  // One wrong token refuses the whole body with one answer: many guesses of a token at once must reveal no more than one guess.
+  const unauthorized = requests.find((each) => "response" in each && each.response.head.status === 401);
   if (unauthorized) return answer(resonate, unauthorized);
-  const answers = await Promise.all(checked.map((each) => answer(resonate, each)));
+  const answers = await Promise.all(requests.map((each) => answer(resonate, each)));
   return { status: 200, text: answers.map(({ text }) => text).join("\n"), type: LINES };
 }
 
-/** The lines of a body; undefined when there are more than {@link MOST_LINES}. */
+/** The lines of a body; undefined if there are more than {@link MOST_LINES}. */
 function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   const lines: Uint8Array[] = [];
   for (let from = 0; from <= body.length; ) {
-    const end = body.indexOf(NEWLINE, from);
+    const end = body.indexOf(NEWLINE_BYTE, from);
     lines.push(body.subarray(from, end < 0 ? body.length : end));
     if (lines.length > MOST_LINES) return undefined;
     from = end < 0 ? body.length + 1 : end + 1;
@@ -53,32 +53,32 @@ function linesOf(body: Uint8Array): Uint8Array[] | undefined {
 }
 
 /** An allowed request, or the response that refuses it. */
-type Checked = { corrId: string } & ({ request: EngineRequest } | { response: Response });
+type CheckedRequest = { corrId: string } & ({ request: EngineRequest } | { response: Response });
 
-function read(body: Uint8Array, refuse: Refuse): Checked {
+function checkRequest(body: Uint8Array, refuse: Refuse): CheckedRequest {
   try {
     const request = parseRequest(body);
     const { kind, head } = request;
     const status = refuse(head.auth, request);
-    return status === undefined ? { corrId: head.corrId, request } : refused(kind, head.corrId, status);
+    return status === undefined ? { corrId: head.corrId, request } : refusal(kind, head.corrId, status);
   } catch (error) {
     if (!(error instanceof InvalidRequest)) throw error;
     const { status, kind, corrId, auth, message } = error;
-    if (refuse(auth) === 401) return refused(kind, corrId, 401);
+    if (refuse(auth) === 401) return refusal(kind, corrId, 401);
     return { corrId, response: { kind, head: { status }, data: message } };
   }
 }
 
-const refused = (kind: string, corrId: string, status: 401 | 403): Checked => ({
+const refusal = (kind: string, corrId: string, status: 401 | 403): CheckedRequest => ({
   corrId,
   response: { kind, head: { status }, data: status === 401 ? "Unauthorized" : "Forbidden" },
 });
 
-async function answer(resonate: Resonate, checked: Checked): Promise<Answer> {
-  const { kind, head, data } = "response" in checked ? checked.response : await resonate.submit(checked.request);
+async function answer(resonate: Resonate, request: CheckedRequest): Promise<Answer> {
+  const { kind, head, data } = "response" in request ? request.response : await resonate.submit(request.request);
   const text = JSON.stringify({
     kind,
-    head: { corrId: checked.corrId, status: head.status, version: PROTOCOL_VERSION },
+    head: { corrId: request.corrId, status: head.status, version: PROTOCOL_VERSION },
     data,
   });
   return { status: head.status, text, type: "application/json" };

@@ -1,16 +1,16 @@
-/** Parses requests. Accepts and refuses the same requests as the real server. */
+/** Parses requests. Accepts and refuses the same requests as the standalone server. */
 import * as z from "zod";
 import { PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
 import { isRecord } from "../../core/resonate/json.ts";
 import type { EngineRequest } from "../engine/engine.ts";
-import { isAddress } from "./poll-address.ts";
+import { isAddress } from "./addresses.ts";
 
 const TARGET = "resonate:target";
 
 const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
 const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
-const required = (what: string) => text.min(1, `${what} is required`);
-const address = (what: string) => text.refine(isAddress, `Invalid ${what} address`);
+const required = (name: string) => text.min(1, `${name} is required`);
+const address = (role: string) => text.refine(isAddress, `Invalid ${role} address`);
 const version = z.int().min(0);
 const ttl = z.int().min(1);
 /** The protocol's optional fields may be null as well. */
@@ -45,7 +45,7 @@ const registration = z
 
 /** A request within a request. It must have a head, whose content is ignored. */
 const action = <T extends z.ZodType>(data: T) => z.object({ kind: z.string(), head: z.looseObject({}), data });
-const fenced = z.discriminatedUnion("kind", [
+const fencedAction = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("promise.create"), data: create }),
   z.object({ kind: z.literal("promise.settle"), data: settle }),
 ]);
@@ -77,7 +77,7 @@ const operations: Record<EngineRequest["kind"], z.ZodType> = {
     .extend({ version, action: action(settle) })
     .refine(({ id, action }) => action.data.id === id, "Action ID must match the task ID"),
   "task.fence": task
-    .extend({ version, action: fenced })
+    .extend({ version, action: fencedAction })
     .refine(({ id, action }) => action.data.id !== id, "Action ID must not equal the task ID"),
   "task.heartbeat": z.object({
     pid: required("Process ID"),
@@ -141,13 +141,13 @@ export function parseRequest(body: Uint8Array): EngineRequest {
   if (head.version !== PROTOCOL_VERSION) {
     throw refuse(`Unsupported protocol version '${head.version}', supported versions: ["${PROTOCOL_VERSION}"]`);
   }
-  // The real server accepts these only in its debug mode.
+  // The standalone server accepts these only in its debug mode.
   if (kind.startsWith("debug.")) throw refuse("Debug operations are disabled", 403);
   const schema = Object.hasOwn(operations, kind) ? operations[kind as keyof typeof operations] : undefined;
   if (!schema) throw refuse(`Unknown operation: ${kind}`);
-  const checked = schema.safeParse(data);
-  if (!checked.success) throw refuse(`Invalid request: ${reasons(checked.error)}`);
-  return { kind, head, data: checked.data } as EngineRequest;
+  const parsed = schema.safeParse(data);
+  if (!parsed.success) throw refuse(`Invalid request: ${reasons(parsed.error)}`);
+  return { kind, head, data: parsed.data } as EngineRequest;
 }
 
 const UTF_8 = new TextDecoder("utf-8", { fatal: true });

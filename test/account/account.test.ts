@@ -111,7 +111,7 @@ test("with RUNS_IN=container, jobs wait for the container's worker, and no runne
   const address = { RESONATE_URL: `${edge.url}/resonate`, WEATHER_API_URL: archive.url };
   await using worker = await startWorker({ ...address, RESONATE_TOKEN: token });
   await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });
-  expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
+  expect(await worker.waitForLog(content.job_name, "job done")).not.toEqual([]);
 });
 
 test("a worker elsewhere runs jobs through the edge with its token, and no path escapes the worker's routes", async () => {
@@ -148,5 +148,5 @@ test("a worker elsewhere runs jobs through the edge with its token, and no path 
   await using client = await connect(edge);
   const { content } = await client.callTool("set_timer", { timer_name: "elsewhere", seconds: 1 });
   await client.callTool("await_result", { job_names: [content.job_name], timeout_seconds: 60 });
-  expect(await worker.said(content.job_name, "job done")).not.toEqual([]);
+  expect(await worker.waitForLog(content.job_name, "job done")).not.toEqual([]);
 });

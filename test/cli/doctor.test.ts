@@ -273,7 +273,7 @@ describe.concurrent("the worker", () => {
     stack.archive.control.inject({ fault: { kind: "hang" }, month: "2014-01" });
     const id = "leaving/weather_data_47.6_-122.3_2014_1";
     await stack.resonate.start({ id, func: "weather_data", args: month, group: "leaving" });
-    await worker.said("weather_data_47.6_-122.3_2014_1", "job started");
+    await worker.waitForLog("weather_data_47.6_-122.3_2014_1", "job started");
     worker.signal("SIGTERM");
     await until(
       "it to say so",

@@ -20,7 +20,7 @@ test("the code replays a job's history without effects, and changed code fails w
   await using stack = await startStack({ ...programs, ports: { resonate }, env: { SERVICES_URL: shop.url } });
   const folder = await mkdtemp(join(tmpdir(), "histories-"));
   const ordered = [1, 2].map((number) => stack.call("take_order", { number }));
-  await shop.asked(2);
+  await shop.waitForRequests(2);
   await stack.job("take_order_1").callback("payment").send({ amount: 12, card: "4111" });
   await ordered[0];
   const env = { RESONATE_URL: `http://127.0.0.1:${resonate}`, RESONATE_TOKEN: "", RESONATE_NAMESPACE: "" };

@@ -5,7 +5,7 @@ import { parseEnv } from "node:util";
 import { decodeProtectedHeader, importSPKI, jwtVerify } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startChild } from "../../cli/process/child.ts";
-import { answers, run, watch } from "../../testing/simulation/program.ts";
+import { run, waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
 let dir: string;
@@ -146,7 +146,7 @@ if (binary) {
     const named = Object.entries(settings).map(([name, value]) => [`RESONATE_${name}`, value]);
     await using server = watch(startChild(binary, ["serve"], { env: Object.fromEntries(named), grace: 1_000 }));
     const url = `http://127.0.0.1:${port}`;
-    await answers(`${url}/ready`, server);
+    await waitForAnswer(`${url}/ready`, server);
 
     const get = async (id: string, auth = "") => {
       const head = { corrId: "1", version: "2026-04-01", auth };

@@ -50,11 +50,11 @@ test("a paused kind waits until it is resumed, even across restarts of the worke
   {
     await using worker = await startWorker(settings);
     await timer("one");
-    await worker.said("timer_one", "job paused");
+    await worker.waitForLog("timer_one", "job paused");
   }
   await using worker = await startWorker(settings);
   await timer("two");
-  await worker.said("timer_two", "job paused");
+  await worker.waitForLog("timer_two", "job paused");
   // A second pause keeps the time of the first.
   expect(await command("pause", "timer")).toContain(`since ${since}`);
   const [timers] = JSON.parse(await command("jobs", "--json")).kinds;
@@ -89,7 +89,7 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
       first.signal("SIGKILL");
     }
     await using changed = await worker("changed");
-    await changed.said(job.name, "job blocked");
+    await changed.waitForLog(job.name, "job blocked");
     await resonate.asleep(job.id, 30_000);
     expect(await command("jobs")).toMatch(
       /^titles: 1 under way, 1 blocked, 0 failing, 0 asking\n {2}blocked {2}titles_1: /,
@@ -97,7 +97,7 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
     expect(await command("retry", job.name, "titles_2")).toBe(
       "titles_1: it is looked at again\ntitles_2: there is no such job\n",
     );
-    await changed.said(job.name, "job blocked", 2);
+    await changed.waitForLog(job.name, "job blocked", 2);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type CryptoKey, errors, exportSPKI, generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { startChild } from "../../cli/process/child.ts";
-import { answers, watch } from "../../testing/simulation/program.ts";
+import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { startResonate } from "../support/resonate.ts";
@@ -40,7 +40,7 @@ async function startReal(program: string, publicKey: CryptoKey) {
   };
   const server = watch(startChild(program, ["serve"], { env, grace: 1_000 }));
   const url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`, server);
+  await waitForAnswer(`${url}/ready`, server);
   const dispose = async () => {
     await server[Symbol.asyncDispose]();
     await rm(dir, { recursive: true });

@@ -8,10 +8,10 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const LEASE = 60_000;
+const LEASE_MS = 60_000;
 
-/** Milliseconds until a deadline that must not pass before a few more calls, even on a slow machine. */
-const SOON = 1_500;
+/** The time until a deadline that must not pass before a few more calls, even on a slow machine. */
+const SHORT_DEADLINE_MS = 1_500;
 
 /** Creates a job that is dispatched to `address`, or else to any connection of `group`. */
 async function job({
@@ -31,7 +31,8 @@ interface JobOptions {
 }
 
 const settle = (id: string) => server.call("promise.settle", { id, state: "resolved", value: { data: "MQ==" } });
-const acquire = (id: string, version = 0, ttl = LEASE) => server.call("task.acquire", { id, version, pid: "p1", ttl });
+const acquire = (id: string, version = 0, ttl = LEASE_MS) =>
+  server.call("task.acquire", { id, version, pid: "p1", ttl });
 const listen = (awaited: string, group: string, id: string) =>
   server.call("promise.register_listener", { awaited, address: `poll://uni@${group}/${id}` });
 const execute = (id: string, version = 0) => ({ kind: "execute", data: { task: { id, version } } });
@@ -119,7 +120,7 @@ describe("a task", () => {
     using poll = await server.poll(group, "1");
     const id = unique("run");
     const created = action("promise.create", promise(id, { group }));
-    await server.call("task.create", { pid: "p1", ttl: LEASE, action: created });
+    await server.call("task.create", { pid: "p1", ttl: LEASE_MS, action: created });
     expect(await soFar(poll, group, "1")).toEqual([]);
   });
 
@@ -152,7 +153,7 @@ describe("a task", () => {
     await poll.next();
     await acquire(id);
     const [timer, question] = [`${id}:0`, `${id}:1`];
-    const timeoutAt = Date.now() + SOON;
+    const timeoutAt = Date.now() + SHORT_DEADLINE_MS;
     await server.call(
       "promise.create",
       promise(timer, { timeoutAt, group: unique("g"), tags: { "resonate:timer": "true" } }),
@@ -173,7 +174,10 @@ describe("a task", () => {
     await poll.next();
     await acquire(id);
     const question = `${id}:0`;
-    await server.call("promise.create", promise(question, { timeoutAt: Date.now() + SOON, group: unique("g") }));
+    await server.call(
+      "promise.create",
+      promise(question, { timeoutAt: Date.now() + SHORT_DEADLINE_MS, group: unique("g") }),
+    );
     const register = action("promise.register_callback", { awaited: question, awaiter: id });
     await server.call("task.suspend", { id, version: 1, actions: [register] });
     expect(await poll.next()).toMatchObject(execute(id, 1));
@@ -239,7 +243,7 @@ describe("the notification of a settled promise", () => {
   ])("comes from %s", async (how, state) => {
     const group = unique("g");
     using poll = await server.poll(group, "1");
-    const timeoutAt = Date.now() + (how.includes("deadline") ? SOON : 60_000);
+    const timeoutAt = Date.now() + (how.includes("deadline") ? SHORT_DEADLINE_MS : 60_000);
     const id = unique("news");
     const tags = how.includes("timer") ? { "resonate:timer": "true" } : {};
     await server.call("promise.create", promise(id, { group: unique("g"), timeoutAt, tags }));

@@ -46,9 +46,9 @@ test("a moved timer fires by itself, and a moved callback times out by itself", 
   await until("the callback to time out", async () => (await stateOf(callback)) === "rejected_timedout");
 });
 
-test("the promise by which the embedded server was asked for its rules is moved to each server", async () => {
+test("the promise by which the embedded server's rules were read is moved to each server", async () => {
   const embedded = await startServer({ own: true });
-  const namespace = unique("asked");
+  const namespace = unique("rules");
   await new ServerRules(new ResonateClient({ url: embedded.url }), namespace).armsTargetsOnly();
   const { data } = await embedded.call("promise.search", {});
   await embedded[Symbol.asyncDispose]();

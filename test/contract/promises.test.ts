@@ -13,10 +13,10 @@ const create = (id: string, options?: Parameters<typeof promise>[1]) =>
 const get = async (id: string) => (await server.call("promise.get", { id })).data.promise;
 const settle = (id: string, state = "resolved", value: object = { data: "MQ==" }) =>
   server.call("promise.settle", { id, state, value });
-const passed = (time: number) => until("the deadline", () => Date.now() >= time);
+const waitUntil = (time: number) => until("the deadline", () => Date.now() >= time);
 
 describe("promise.create", () => {
-  test("makes a pending promise, which promise.get returns unchanged", async () => {
+  test("creates a pending promise, which promise.get returns unchanged", async () => {
     const id = unique("create");
     const before = Date.now();
     const data = promise(id, { tags: { colour: "blau" } });
@@ -39,7 +39,7 @@ describe("promise.create", () => {
     expect(second.data).toEqual(first.data);
   });
 
-  test("many times at once makes one", async () => {
+  test("many times at once creates one", async () => {
     const id = unique("race");
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, n) => server.call("promise.create", { ...promise(id), param: { data: `${n}` } })),
@@ -54,13 +54,13 @@ describe("promise.create", () => {
     expect(data.promise).toMatchObject({ id, state: "pending", param: {}, value: {}, tags: {} });
   });
 
-  test("takes null as an absent value", async () => {
+  test("accepts null as an absent value", async () => {
     const id = unique("null");
     const { data } = await server.call("promise.create", { ...promise(id), param: { headers: null, data: null } });
     expect(data.promise.param).toEqual({});
   });
 
-  test("with a deadline that has passed makes a promise that timed out at its deadline", async () => {
+  test("with a deadline that has passed creates a promise that timed out at its deadline", async () => {
     const id = unique("late");
     const { status, data } = await create(id, { timeoutAt: 1_000, group: unique("g") });
     expect(status).toBe(200);
@@ -79,7 +79,7 @@ describe("promise.create", () => {
   });
 
   test.each(["a b", "é–😀", "x:0.1~2@2026-01-01", `"'\\;--`, "%41", "../..", "__proto__"])(
-    "takes %s as an id",
+    "accepts %s as an id",
     async (name) => {
       const id = unique("") + name;
       expect((await create(id)).data.promise.id).toBe(id);
@@ -144,7 +144,7 @@ describe("a deadline", () => {
     const id = unique("deadline");
     const timeoutAt = Date.now() + 150;
     await create(id, { timeoutAt, tags });
-    await passed(timeoutAt);
+    await waitUntil(timeoutAt);
     expect(await get(id)).toMatchObject({ state, settledAt: timeoutAt, value: {} });
   });
 
@@ -152,7 +152,7 @@ describe("a deadline", () => {
     const id = unique("deadline");
     const timeoutAt = Date.now() + 100;
     await create(id, { timeoutAt });
-    await passed(timeoutAt);
+    await waitUntil(timeoutAt);
     const { status, data } = await settle(id);
     expect(status).toBe(200);
     expect(data.promise).toMatchObject({ state: "rejected_timedout", settledAt: timeoutAt });
@@ -162,7 +162,7 @@ describe("a deadline", () => {
     const id = unique("deadline");
     const timeoutAt = Date.now() + 100;
     await create(id, { timeoutAt });
-    await passed(timeoutAt);
+    await waitUntil(timeoutAt);
     expect((await create(id)).data.promise).toMatchObject({ state: "rejected_timedout", timeoutAt });
   });
 });

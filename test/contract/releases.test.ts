@@ -12,10 +12,10 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const HOUR = 3_600_000;
+const HOUR_MS = 3_600_000;
 
 /** The status of a request that 0.9.8 accepts and 0.10 refuses as malformed. */
-const takenBefore = () => (release === "0.10" ? 400 : 200);
+const statusByRelease = () => (release === "0.10" ? 400 : 200);
 const create = (id: string, options?: Parameters<typeof promise>[1]) =>
   server.call("promise.create", promise(id, options));
 
@@ -30,7 +30,7 @@ describe("an id", () => {
   ])("with %s is accepted by 0.9.8 only", async (_, tags) => {
     const id = `${unique("origin")}:1`;
     const named = Object.fromEntries(Object.entries(tags).map(([tag, value]) => [tag, value.replace("ID", id)]));
-    expect((await create(id, { tags: named })).status).toBe(takenBefore());
+    expect((await create(id, { tags: named })).status).toBe(statusByRelease());
   });
 
   test("whose origin is its part before the first colon is accepted by all releases", async () => {
@@ -43,7 +43,7 @@ describe("an id", () => {
     ["of a schedule with a colon", `${unique("schedule")}:1`, { "resonate:target": "poll://any@none" }],
     ["of a schedule of promises without a target", unique("schedule"), {}],
   ])("%s is accepted by 0.9.8 only", async (_, id, promiseTags) => {
-    const made = {
+    const schedule = {
       id,
       cron: "0 0 1 1 *",
       promiseId: unique("p"),
@@ -51,7 +51,7 @@ describe("an id", () => {
       promiseParam: {},
       promiseTags,
     };
-    expect((await server.call("schedule.create", made)).status).toBe(takenBefore());
+    expect((await server.call("schedule.create", schedule)).status).toBe(statusByRelease());
     await server.call("schedule.delete", { id });
   });
 });
@@ -59,18 +59,21 @@ describe("an id", () => {
 describe("the tag resonate:delay", () => {
   test.each([
     ["that is no number", () => "?", true],
-    ["of a time after the deadline", () => String(Date.now() + 2 * HOUR), true],
+    ["of a time after the deadline", () => String(Date.now() + 2 * HOUR_MS), true],
     ["without a target", () => String(Date.now()), false],
   ])("%s is refused by 0.10", async (_, delay, isAddressed) => {
-    const options = { timeoutAt: Date.now() + HOUR, tags: { "resonate:delay": delay() } };
+    const options = { timeoutAt: Date.now() + HOUR_MS, tags: { "resonate:delay": delay() } };
     const { status } = await create(unique("delay"), { ...options, ...(isAddressed && { group: unique("g") }) });
-    expect(status).toBe(takenBefore());
+    expect(status).toBe(statusByRelease());
   });
 
   test("is refused by 0.10 on a task that is acquired at its creation", async () => {
-    const made = promise(unique("held"), { group: unique("g"), tags: { "resonate:delay": String(Date.now()) } });
-    const data = { pid: "p", ttl: 1_000, action: action("promise.create", made) };
-    expect((await server.call("task.create", data)).status).toBe(takenBefore());
+    const promiseData = promise(unique("acquired"), {
+      group: unique("g"),
+      tags: { "resonate:delay": String(Date.now()) },
+    });
+    const data = { pid: "p", ttl: 1_000, action: action("promise.create", promiseData) };
+    expect((await server.call("task.create", data)).status).toBe(statusByRelease());
   });
 
   test("delays the first dispatch on the embedded server", async () => {
@@ -86,7 +89,7 @@ describe("the tag resonate:delay", () => {
 
 describe("a request about two jobs", () => {
   /** The ids of two jobs whose tasks are acquired. */
-  async function held(): Promise<[string, string]> {
+  async function acquiredJobs(): Promise<[string, string]> {
     const ids: [string, string] = [unique("one"), unique("two")];
     for (const id of ids) {
       await create(id, { group: unique("g") });
@@ -96,21 +99,21 @@ describe("a request about two jobs", () => {
   }
 
   test("to await one in the other is accepted by 0.9.8 only", async () => {
-    const [awaiter, awaited] = await held();
-    expect((await server.call("promise.register_callback", { awaited, awaiter })).status).toBe(takenBefore());
+    const [awaiter, awaited] = await acquiredJobs();
+    expect((await server.call("promise.register_callback", { awaited, awaiter })).status).toBe(statusByRelease());
     const actions = [action("promise.register_callback", { awaited, awaiter })];
-    expect((await server.call("task.suspend", { id: awaiter, version: 1, actions })).status).toBe(takenBefore());
+    expect((await server.call("task.suspend", { id: awaiter, version: 1, actions })).status).toBe(statusByRelease());
     expect((await server.call("task.get", { id: awaiter })).data.task.state).toBe(
       release === "0.10" ? "acquired" : "suspended",
     );
   });
 
   test("to keep both with one heartbeat is accepted by 0.9.8 only, as is an empty heartbeat", async () => {
-    const tasks = (await held()).map((id) => ({ id, version: 1 }));
+    const tasks = (await acquiredJobs()).map((id) => ({ id, version: 1 }));
     const beat = async (beating: object[]) =>
       (await server.call("task.heartbeat", { pid: "p", tasks: beating })).status;
-    expect(await beat(tasks)).toBe(takenBefore());
-    expect(await beat([])).toBe(takenBefore());
+    expect(await beat(tasks)).toBe(statusByRelease());
+    expect(await beat([])).toBe(statusByRelease());
     for (const task of tasks) expect(await beat([task])).toBe(200);
   });
 });

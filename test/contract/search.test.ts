@@ -9,14 +9,14 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 const search = async (data: object) => (await server.call("promise.search", data)).data;
-const ids = (found: { promises: { id: string }[] }) => found.promises.map(({ id }) => id);
+const ids = (result: { promises: { id: string }[] }) => result.promises.map(({ id }) => id);
 
 /** Creates promises with the given tags, and returns their ids, which sort like `names`. */
 async function promises(tags: Record<string, string>, ...names: string[]): Promise<string[]> {
   const prefix = unique("search");
-  const made = names.map((name) => `${prefix}-${name}`);
-  for (const id of made) await server.call("promise.create", promise(id, { tags }));
-  return made;
+  const created = names.map((name) => `${prefix}-${name}`);
+  for (const id of created) await server.call("promise.create", promise(id, { tags }));
+  return created;
 }
 
 test("finds promises by all of the given tags, in the order of their ids, as promise.get returns them", async () => {
@@ -25,8 +25,8 @@ test("finds promises by all of the given tags, in the order of their ids, as pro
   const [c] = (await promises({ lot, colour: "blue" }, "c")) as [string];
   await promises({ lot: unique("other"), colour: "red" }, "d");
   expect(ids(await search({ tags: { lot } }))).toEqual([a, b, c].sort());
-  const found = await search({ tags: { lot, colour: "red" } });
-  expect(found).toEqual({ promises: [await record(a), await record(b)] });
+  const result = await search({ tags: { lot, colour: "red" } });
+  expect(result).toEqual({ promises: [await record(a), await record(b)] });
   expect(await search({ tags: { lot, colour: "green" } })).toEqual({ promises: [] });
 });
 
@@ -61,23 +61,23 @@ test("finds a promise past its deadline as timed out", async () => {
 
 test("pages through the results by limit and cursor", async () => {
   const lot = unique("lot");
-  const made = await promises({ lot }, "1", "2", "3", "4", "5");
+  const created = await promises({ lot }, "1", "2", "3", "4", "5");
   const pages = [];
   for (let cursor: string | undefined, more = true; more; more = cursor !== undefined) {
     const page = await search({ tags: { lot }, limit: 2, ...(cursor !== undefined && { cursor }) });
     pages.push(ids(page));
     cursor = page.cursor;
   }
-  expect(pages).toEqual([made.slice(0, 2), made.slice(2, 4), made.slice(4)]);
+  expect(pages).toEqual([created.slice(0, 2), created.slice(2, 4), created.slice(4)]);
   expect(await search({ tags: { lot }, limit: 5 })).not.toHaveProperty("cursor");
 });
 
 test("returns 100 at a time when no limit is given", async () => {
   const lot = unique("lot");
-  const made = await promises({ lot }, ...Array.from({ length: 101 }, (_, n) => String(n).padStart(3, "0")));
-  const found = await search({ tags: { lot } });
-  expect(ids(found)).toEqual(made.slice(0, 100));
-  expect(found.cursor).toBe(made[99]);
+  const created = await promises({ lot }, ...Array.from({ length: 101 }, (_, n) => String(n).padStart(3, "0")));
+  const result = await search({ tags: { lot } });
+  expect(ids(result)).toEqual(created.slice(0, 100));
+  expect(result.cursor).toBe(created[99]);
 });
 
 test.each([{ limit: 0 }, { limit: 1001 }, { limit: "2" }, { state: "done" }, { tags: [] }, { tags: { a: 1 } }])(
@@ -87,10 +87,10 @@ test.each([{ limit: 0 }, { limit: 1001 }, { limit: "2" }, { state: "done" }, { t
   },
 );
 
-test("takes null as an absent field", async () => {
+test("accepts null as an absent field", async () => {
   const lot = unique("lot");
-  const made = await promises({ lot }, "1");
-  expect(ids(await search({ tags: { lot }, state: null, limit: null, cursor: null }))).toEqual(made);
+  const created = await promises({ lot }, "1");
+  expect(ids(await search({ tags: { lot }, state: null, limit: null, cursor: null }))).toEqual(created);
 });
 
 test("finds tasks by state", async () => {
@@ -100,9 +100,9 @@ test("finds tasks by state", async () => {
     ttl: 60_000,
     action: action("promise.create", promise(id, { group: unique("g") })),
   });
-  const found = await server.call("task.search", { state: "acquired", limit: 1000 });
+  const result = await server.call("task.search", { state: "acquired", limit: 1000 });
   const expected = { id, state: "acquired", version: 1, pid: "p1", ttl: 60_000 };
-  expect(found.data.tasks).toContainEqual(expect.objectContaining(expected));
+  expect(result.data.tasks).toContainEqual(expect.objectContaining(expected));
   const free = await server.call("task.search", { state: "pending", limit: 1000 });
   expect(free.data.tasks.map((task: { id: string }) => task.id)).not.toContain(id);
 });

@@ -24,14 +24,14 @@ export interface Message {
 
 /** An open SSE connection. */
 export interface Poll extends Disposable {
-  /** The next message; throws when none comes in time. */
+  /** The next message; throws if none comes in time. */
   next(ms?: number): Promise<Message>;
   /** The messages that have arrived and that `next` has not returned. */
   readonly inbox: Message[];
   readonly contentType: string | null;
 }
 
-/** The embedded server, or the release of the real server whose rules it follows. */
+/** The embedded server, or the release of the standalone server whose rules it follows. */
 export type Release = "embedded" | "0.9.8" | "0.10";
 
 export interface Server extends AsyncDisposable {
@@ -103,7 +103,7 @@ export function connectTo(url: string, stop: () => Promise<void>): Server {
       const sent = head();
       const ask = () => post(JSON.stringify({ kind, head: sent, data }));
       let { status, text } = await ask();
-      // With Postgres the real server fails some of several concurrent calls on one promise; clients repeat them.
+      // With Postgres the standalone server fails some of several concurrent calls on one promise; clients repeat them.
       for (let repeated = 0; status === 500 && repeated < 10; repeated++) ({ status, text } = await ask());
       const answer = JSON.parse(text);
       if (answer.head.status !== status)

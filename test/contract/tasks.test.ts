@@ -8,11 +8,11 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const LEASE = 60_000;
+const LEASE_MS = 60_000;
 
 const getTask = async (id: string) => (await server.call("task.get", { id })).data.task;
 const getPromise = async (id: string) => (await server.call("promise.get", { id })).data.promise;
-const acquire = (id: string, version = 0, ttl = LEASE, pid = "p1") =>
+const acquire = (id: string, version = 0, ttl = LEASE_MS, pid = "p1") =>
   server.call("task.acquire", { id, version, pid, ttl });
 const release = (id: string, version: number) => server.call("task.release", { id, version });
 const settle = (id: string, state = "resolved", value: object = { data: "MQ==" }) =>
@@ -40,7 +40,7 @@ async function job(options?: Parameters<typeof promise>[1]): Promise<string> {
 }
 
 /** A job whose task is acquired, at version 1. */
-async function acquired(ttl = LEASE): Promise<string> {
+async function acquiredJob(ttl = LEASE_MS): Promise<string> {
   const id = await job();
   await acquire(id, 0, ttl);
   return id;
@@ -78,15 +78,15 @@ describe("task.acquire", () => {
     await settle(settled);
     const { status, data } = await acquire(id);
     expect(status).toBe(200);
-    expect(data.task).toMatchObject({ id, state: "acquired", version: 1, pid: "p1", ttl: LEASE });
+    expect(data.task).toMatchObject({ id, state: "acquired", version: 1, pid: "p1", ttl: LEASE_MS });
     expect(data.promise).toEqual(await getPromise(id));
     expect(new Set(data.preload)).toEqual(new Set([await getPromise(open), await getPromise(settled)]));
-    expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1, pid: "p1", ttl: LEASE });
+    expect(await getTask(id)).toMatchObject({ state: "acquired", version: 1, pid: "p1", ttl: LEASE_MS });
   });
 
   test("of many at once: one wins, the others get 409", async () => {
     const id = await job();
-    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => acquire(id, 0, LEASE, `p${n}`)));
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => acquire(id, 0, LEASE_MS, `p${n}`)));
     const winners = answers.filter(({ status }) => status === 200);
     expect(winners).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(19);
@@ -117,7 +117,7 @@ describe("task.create", () => {
   const create = (id: string, options = {}, pid = "p1") =>
     server.call("task.create", {
       pid,
-      ttl: LEASE,
+      ttl: LEASE_MS,
       action: action("promise.create", promise(id, { group: unique("g"), ...options })),
     });
 
@@ -125,7 +125,7 @@ describe("task.create", () => {
     const id = unique("run");
     const { status, data } = await create(id);
     expect(status).toBe(200);
-    expect(data.task).toMatchObject({ id, state: "acquired", version: 1, pid: "p1", ttl: LEASE });
+    expect(data.task).toMatchObject({ id, state: "acquired", version: 1, pid: "p1", ttl: LEASE_MS });
     expect(data.promise).toEqual(await getPromise(id));
     expect(data.preload).toEqual([]);
   });
@@ -137,11 +137,11 @@ describe("task.create", () => {
   });
 
   test("of a promise whose task is acquired: 409", async () => {
-    expect((await create(await acquired(), {}, "p2")).status).toBe(409);
+    expect((await create(await acquiredJob(), {}, "p2")).status).toBe(409);
   });
 
   test("of a promise that is settled answers with its result", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     await fulfill(id, 1);
     const { status, data } = await create(id);
     expect([status, data.task.state]).toEqual([200, "fulfilled"]);
@@ -158,13 +158,13 @@ describe("task.create", () => {
     await server.call("promise.create", promise(id));
     expect((await create(id)).status).toBe(422);
     const untargeted = action("promise.create", promise(unique("plain")));
-    expect((await server.call("task.create", { pid: "p1", ttl: LEASE, action: untargeted })).status).toBe(400);
+    expect((await server.call("task.create", { pid: "p1", ttl: LEASE_MS, action: untargeted })).status).toBe(400);
   });
 });
 
 describe("task.release", () => {
   test("frees the task at its version", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     expect((await release(id, 1)).status).toBe(200);
     const task = await getTask(id);
     expect(task).toMatchObject({ state: "pending", version: 1 });
@@ -174,7 +174,7 @@ describe("task.release", () => {
   });
 
   test("with a wrong version, or of a free task: 409; of a missing task: 404", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     expect((await release(id, 2)).status).toBe(409);
     expect((await release(id, 1)).status).toBe(200);
     expect((await release(id, 1)).status).toBe(409);
@@ -184,7 +184,7 @@ describe("task.release", () => {
 
 describe("task.fulfill", () => {
   test.each(["resolved", "rejected", "rejected_canceled"])("settles the promise: %s", async (state) => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const { status, data } = await fulfill(id, 1, state);
     expect(status).toBe(200);
     expect(data.promise).toMatchObject({ id, state, value: { data: "Mg==" }, settledAt: expect.any(Number) });
@@ -193,7 +193,7 @@ describe("task.fulfill", () => {
   });
 
   test("with a wrong version, a second time, or of a free task: 409; of a missing task: 404", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     expect((await fulfill(id, 2)).status).toBe(409);
     expect((await fulfill(id, 1)).status).toBe(200);
     expect((await fulfill(id, 1)).status).toBe(409);
@@ -202,14 +202,14 @@ describe("task.fulfill", () => {
   });
 
   test("of a task with another task's promise: 400", async () => {
-    const [id, other] = [await acquired(), await job()];
+    const [id, other] = [await acquiredJob(), await job()];
     const data = { id, version: 1, action: action("promise.settle", { id: other, state: "resolved", value: {} }) };
     expect((await server.call("task.fulfill", data)).status).toBe(400);
     expect(await getPromise(other)).toMatchObject({ state: "pending" });
   });
 
   test("after the promise was cancelled: 409, and the promise stays cancelled", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     await settle(id, "rejected_canceled");
     expect((await fulfill(id, 1)).status).toBe(409);
     expect((await getPromise(id)).state).toBe("rejected_canceled");
@@ -218,7 +218,7 @@ describe("task.fulfill", () => {
 
 describe("task.suspend", () => {
   test("waits until one of the awaited promises settles, then the task is free at its version", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const [first, second] = [await child(id, "0"), await child(id, "1")];
     expect((await suspend(id, 1, first, second)).status).toBe(200);
     expect(await getTask(id)).toMatchObject({ state: "suspended", version: 1 });
@@ -235,7 +235,7 @@ describe("task.suspend", () => {
   });
 
   test("counts promises that settle while the task is acquired, until the task runs again", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const [first, second, third] = [await child(id, "0"), await child(id, "1"), await child(id, "2")];
     await server.call("promise.register_callback", { awaited: third, awaiter: id });
     await settle(third);
@@ -256,7 +256,7 @@ describe("task.suspend", () => {
   });
 
   test("on a settled promise does not wait: 300 with the promises of the branch", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const [done, open] = [await child(id, "0"), await child(id, "1")];
     await settle(done);
     const { status, data } = await suspend(id, 1, done, open);
@@ -267,7 +267,7 @@ describe("task.suspend", () => {
 
   test("does not miss a settlement at the same moment", async () => {
     for (let round = 0; round < 10; round++) {
-      const id = await acquired();
+      const id = await acquiredJob();
       const awaited = await child(id);
       const [{ status }] = await Promise.all([suspend(id, 1, awaited), settle(awaited)]);
       expect([status, (await getTask(id)).state]).toEqual(status === 300 ? [300, "acquired"] : [200, "pending"]);
@@ -275,7 +275,7 @@ describe("task.suspend", () => {
   });
 
   test("with a wrong version, or of a free task: 409; of a missing task: 404; on a missing promise: 422", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const awaited = await child(id);
     expect((await suspend(id, 2, awaited)).status).toBe(409);
     expect((await suspend(id, 1, awaited, `${id}:none`)).status).toBe(422);
@@ -287,14 +287,14 @@ describe("task.suspend", () => {
   });
 
   test("on behalf of another task, or on the task's own promise: 400", async () => {
-    const [id, other] = [await acquired(), await acquired()];
+    const [id, other] = [await acquiredJob(), await acquiredJob()];
     const foreign = [action("promise.register_callback", { awaited: await child(id), awaiter: other })];
     expect((await server.call("task.suspend", { id, version: 1, actions: foreign })).status).toBe(400);
     expect((await suspend(id, 1, id)).status).toBe(400);
   });
 
   test("ends for good when the task's own promise is settled", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const awaited = await child(id);
     await suspend(id, 1, awaited);
     await settle(id, "rejected_canceled");
@@ -305,7 +305,7 @@ describe("task.suspend", () => {
 
 describe("task.fence", () => {
   test("creates and settles for the holder of the task", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const childId = `${id}:0`;
     const created = await fence(id, 1, "promise.create", promise(childId));
     expect(created.status).toBe(200);
@@ -321,7 +321,7 @@ describe("task.fence", () => {
   });
 
   test("creating a promise that exists answers with that promise", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     const existing = await child(id);
     await settle(existing);
     const { data } = await fence(id, 1, "promise.create", promise(existing));
@@ -329,7 +329,7 @@ describe("task.fence", () => {
   });
 
   test("settling a promise that does not exist: 404 inside a 200", async () => {
-    const { status, data } = await fence(await acquired(), 1, "promise.settle", {
+    const { status, data } = await fence(await acquiredJob(), 1, "promise.settle", {
       id: unique("none"),
       state: "resolved",
       value: {},
@@ -338,9 +338,9 @@ describe("task.fence", () => {
   });
 
   test("keeps out a worker that lost the task", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     await release(id, 1);
-    await acquire(id, 1, LEASE, "p2");
+    await acquire(id, 1, LEASE_MS, "p2");
     expect((await fence(id, 1, "promise.create", promise(`${id}:0`))).status).toBe(409);
     expect((await server.call("promise.get", { id: `${id}:0` })).status).toBe(404);
     expect((await fence(unique("none"), 1, "promise.create", promise(`${id}:0`))).status).toBe(404);
@@ -351,7 +351,7 @@ describe("task.fence", () => {
   });
 
   test("on the task's own promise, or with another operation: 400", async () => {
-    const id = await acquired();
+    const id = await acquiredJob();
     expect((await fence(id, 1, "promise.settle", { id, state: "resolved", value: {} })).status).toBe(400);
     expect((await fence(id, 1, "promise.get" as "promise.create", { id: `${id}:0` })).status).toBe(400);
   });
@@ -362,24 +362,24 @@ describe("a lease", () => {
     server.call("task.heartbeat", { pid, tasks: [{ id, version }] });
 
   test("that runs out frees the task, which another worker can acquire at the next version", async () => {
-    const id = await acquired(100);
+    const id = await acquiredJob(100);
     await until("the lease to run out", async () => (await getTask(id)).state === "pending");
     expect(await getTask(id)).toMatchObject({ version: 1 });
-    expect((await acquire(id, 1, LEASE, "p2")).data.task).toMatchObject({ version: 2, pid: "p2" });
+    expect((await acquire(id, 1, LEASE_MS, "p2")).data.task).toMatchObject({ version: 2, pid: "p2" });
     expect((await fulfill(id, 1)).status).toBe(409);
     expect((await fulfill(id, 2)).status).toBe(200);
   });
 
   test("is kept alive by heartbeats of its holder only, at its version", async () => {
     const ttl = 1_500;
-    const [kept, foreign, outdated] = [await acquired(ttl), await acquired(ttl), await acquired(ttl)];
+    const [renewed, foreign, outdated] = [await acquiredJob(ttl), await acquiredJob(ttl), await acquiredJob(ttl)];
     await until("the leases without heartbeats to run out", async () => {
-      expect((await heartbeat(kept, 1)).status).toBe(200);
+      expect((await heartbeat(renewed, 1)).status).toBe(200);
       expect((await heartbeat(foreign, 1, "p2")).status).toBe(200);
       expect((await heartbeat(outdated, 0)).status).toBe(200);
       return (await getTask(foreign)).state === "pending" && (await getTask(outdated)).state === "pending";
     });
-    expect(await getTask(kept)).toMatchObject({ state: "acquired", version: 1 });
+    expect(await getTask(renewed)).toMatchObject({ state: "acquired", version: 1 });
   });
 
   test("of a task that does not exist: its heartbeat is accepted", async () => {

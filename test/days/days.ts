@@ -10,9 +10,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { answers, run } from "../../testing/simulation/program.ts";
+import { run, waitForAnswer } from "../../testing/simulation/program.ts";
+import { becomesIdle } from "../../testing/stack/job-states.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { comesToRest } from "../../testing/stack/rest.ts";
 import { startWorker } from "../../testing/stack/worker-process.ts";
 import { CLOCK_PATH } from "../../testing/time/movable-edge.ts";
 import { startTime } from "../../testing/time/stack-time.ts";
@@ -79,7 +79,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
     run(EMBEDDED, { args: ["--port", port, "--data", data], env: { ...settings, ...follows }, imports }),
   );
   const url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`, server);
+  await waitForAnswer(`${url}/ready`, server);
   const address = { RESONATE_URL: url, RESONATE_TOKEN: "", RESONATE_GROUP: "workers", RESONATE_NAMESPACE: "" };
   const worked = time.movable("worker");
   const worker = started.use(
@@ -128,10 +128,10 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
     for (let part = 0; part < parts; part++) {
       const count = Math.floor(((part + 1) * jobs) / parts) - Math.floor((part * jobs) / parts);
       await queue.addAll(Array.from({ length: count }, () => startOne));
-      if (!(await comesToRest(client, 120_000))) throw new Error("jobs do not come to their end");
+      if (!(await becomesIdle(client, 120_000))) throw new Error("jobs do not come to their end");
       await time.move(DAY / parts);
     }
-    if (!(await comesToRest(client, 120_000))) throw new Error("jobs do not come to their end");
+    if (!(await becomesIdle(client, 120_000))) throw new Error("jobs do not come to their end");
     const left = await settled(data);
     const used = (pid = 0) => Math.round(memory(pid));
     const processes = { server: used(server.pid), worker: used(worker.pid), edge: used(edge.process.pid) };
@@ -176,7 +176,7 @@ async function startAgain(
   return withCopy(data, async (dir) => {
     const port = String(await freePort());
     await using server = run(EMBEDDED, { args: ["--port", port, "--data", dir], env: settings });
-    await answers(`http://127.0.0.1:${port}/ready`, server);
+    await waitForAnswer(`http://127.0.0.1:${port}/ready`, server);
     return { start: Math.round(cpuSeconds(server.pid) * 1_000), startedWith: Math.round(memory(server.pid)) };
   });
 }

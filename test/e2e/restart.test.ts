@@ -69,7 +69,7 @@ const SHORT_LEASE = { LEASE_SECONDS: "2", LOG_LEVEL: "debug" };
 const runnerOf = (stack: Stack, job: string) =>
   until(`a worker to begin ${job}`, () =>
     stack.workers.find(({ process }) =>
-      process.about(job).some(({ msg }) => msg === "job started" || msg === "job continued"),
+      process.logsOf(job).some(({ msg }) => msg === "job started" || msg === "job continued"),
     ),
   );
 

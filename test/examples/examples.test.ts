@@ -13,7 +13,7 @@ import { quotesRun } from "../../docs/examples/quotes/quotes.run.ts";
 import { researchRun } from "../../docs/examples/research/research.run.ts";
 import { tripRun } from "../../docs/examples/trip/trip.run.ts";
 import { watchRun } from "../../docs/examples/watch/watch.run.ts";
-import { type ReplayedOptions, replayed, startStack } from "../../testing/index.ts";
+import { type ReplayOptions, replay, startStack } from "../../testing/index.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { startServices } from "./services.ts";
 
@@ -30,7 +30,7 @@ const NIGHTS = ["2027-03-27T02:00:00.000Z", "2027-03-28T01:00:00.000Z", "2027-03
 
 const contacts = Array.from({ length: 250 }, (_, i) => `contact ${i}`);
 
-const EXAMPLES: [name: string, run: Implementation, args: object, result: unknown, options?: ReplayedOptions][] = [
+const EXAMPLES: [name: string, run: Implementation, args: object, result: unknown, options?: ReplayOptions][] = [
   [
     "a trip",
     tripRun,
@@ -87,12 +87,12 @@ const EXAMPLES: [name: string, run: Implementation, args: object, result: unknow
 
 test.each(EXAMPLES)("%s ends the same wherever its worker dies", async (_name, run, args, result, options) => {
   const env = { SERVICES_URL: services.url };
-  const all = await replayed(run as Parameters<typeof replayed>[0], args, { env, runs: 6, ...options });
+  const all = await replay(run as Parameters<typeof replay>[0], args, { env, runs: 6, ...options });
   expect(all.result).toEqual(result);
 });
 
 test("a trip that fails undoes what it has booked, wherever its worker dies", async () => {
-  const nowhere = replayed(tripRun, { city: "Nowhere", day: "2027-05-01" }, { env: { SERVICES_URL: services.url } });
+  const nowhere = replay(tripRun, { city: "Nowhere", day: "2027-05-01" }, { env: { SERVICES_URL: services.url } });
   await expect(nowhere).rejects.toThrow("/car/bookings: it answered 404");
 });
 
@@ -120,10 +120,10 @@ test("all examples together keep their work when their worker is killed", async 
   const nowhere = stack.call("book_trip", { city: "Nowhere", day });
   void stack.call("release", { version: "9" }).catch(() => {}); // nobody answers its question
   for (const [tool, args] of calls) {
-    names.set(tool, await stack.started(`${tool}_${"city" in args ? args.city : ""}`));
+    names.set(tool, await stack.waitForJob(`${tool}_${"city" in args ? args.city : ""}`));
   }
   // Some requests are in flight when the worker is killed.
-  await world.upstream.asked(200, 30_000);
+  await world.upstream.waitForRequests(200, 30_000);
   await worker?.kill();
   await worker?.start();
   await stack.clock.advance(4_000); // the killed worker's leases end

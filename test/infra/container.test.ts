@@ -86,7 +86,7 @@ test("without that binding, the cron trigger wakes the container if jobs wait, w
   // A container that is awake gets no request, so that an idle one can fall asleep, even while a job sleeps.
   const { content: second } = await client.callTool("set_timer", { timer_name: "second", seconds: 3 });
   const worker = await engine.workers.get("/worker-1");
-  await worker?.said(second.job_name, "job started");
+  await worker?.waitForLog(second.job_name, "job started");
   await cron();
   expect(engine.visits).toBe(1);
   await until("the worker to be idle", () => isIdle(fetch(worker?.healthUrl ?? "")));

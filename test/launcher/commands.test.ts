@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
-import { answers, run } from "../../testing/simulation/program.ts";
+import { run, waitForAnswer } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { folder, makeProject } from "./project.ts";
 
@@ -79,10 +79,10 @@ describe.concurrent("its parts", () => {
   test("npm run start:worker runs the folder's worker, start:resonate the embedded server", async () => {
     const [port, resonatePort] = [await freePort(), await freePort()];
     await using resonate = run(MAIN, { args: ["resonate", "--memory", "--port", `${resonatePort}`] });
-    await answers(`http://127.0.0.1:${resonatePort}/ready`, resonate);
+    await waitForAnswer(`http://127.0.0.1:${resonatePort}/ready`, resonate);
     const env = { RESONATE_URL: `http://127.0.0.1:${resonatePort}`, HEALTH_PORT: `${port}` };
     await using worker = run(MAIN, { args: ["worker"], env });
-    await answers(`http://127.0.0.1:${port}/health`, worker);
+    await waitForAnswer(`http://127.0.0.1:${port}/health`, worker);
     worker.signal("SIGTERM");
     resonate.signal("SIGTERM");
     expect([await worker.exited, await resonate.exited]).toMatchObject([{ exitCode: 0 }, { exitCode: 0 }]);

@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { bundleEdge } from "../../cli/bundle/bundle.ts";
+import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
 import { serveBundle, startEdge } from "../../cli/launcher/local-edge.ts";
 import { startChild } from "../../cli/process/child.ts";
 import { until, watch } from "../../testing/simulation/program.ts";
 import { CLIENTS } from "../support/clients.ts";
+import { edgeStart } from "../support/edge-start.ts";
 import { descendants, gone } from "./launcher.ts";
 
 const bindings = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9" };
@@ -17,7 +18,8 @@ test("the bundle is made once and minified, with the settings of wrangler.toml",
   const bundle = await bundleEdge();
   expect(await bundleEdge()).toEqual(bundle);
   expect(bundle).toMatchObject({ compatibilityDate: expect.any(String), vars: expect.any(Object) });
-  const code = await readFile(join(bundle.dir, "index.js"), "utf8");
+  const files = (await edgeStart(bundle)).map((name) => readFile(join(bundle.dir, name), "utf8"));
+  const code = (await Promise.all(files)).join("");
   expect(code.length / code.split("\n").length).toBeGreaterThan(200);
 });
 
@@ -49,26 +51,46 @@ describe("a bundle of another entry", () => {
   });
 });
 
-test("the module that it evaluates at its start is small, and so are the modules that it loads later", async () => {
-  const { dir, main, modules } = await bundleEdge();
-  const sizes = await Promise.all(
-    [main, ...modules].map(async (path) => gzipSync(await readFile(join(dir, path))).length),
-  );
-  const [start = Number.NaN, ...others] = sizes;
-  expect(modules.filter((path) => !path.includes("chunk-"))).toEqual(
-    ["caller", "cron", "resonate", "runner", "sdk", "stacks"].map((name) => `modules/${name}.js`),
-  );
-  expect(start).toBeLessThan(115_000);
-  expect(start + (others[modules.indexOf("modules/sdk.js")] ?? Number.NaN)).toBeLessThan(200_000);
-  expect(start + others.reduce((sum, size) => sum + size, 0)).toBeLessThan(450_000);
+/** The modules of a bundle with the code of a library. */
+async function modulesWith(library: string, { dir, modules }: Bundle): Promise<string[]> {
+  const maps = await Promise.all(modules.map((name) => readFile(join(dir, `${name}.map`), "utf8").catch(() => "")));
+  return modules.filter((_, i) => maps[i]?.includes(`node_modules/${library}/`));
+}
+
+test("the code that it evaluates at its start is small, in few modules, and so is what it loads later", async () => {
+  const bundle = await bundleEdge();
+  const sizeOf = async (names: readonly string[]) => {
+    const files = await Promise.all(names.map((name) => readFile(join(bundle.dir, name))));
+    return files.reduce((sum, file) => sum + gzipSync(file).length, 0);
+  };
+  const start = await edgeStart(bundle);
+  expect(start).toHaveLength(2); // The main module has the exports, the other one all code.
+  const [ofStart, ofSdk] = [
+    await sizeOf(start),
+    await sizeOf(await modulesWith("@modelcontextprotocol/server", bundle)),
+  ];
+  expect(ofStart).toBeLessThan(115_000);
+  expect(ofStart + ofSdk).toBeLessThan(200_000);
+  expect(await sizeOf([bundle.main, ...bundle.modules])).toBeLessThan(450_000);
 });
+
+test.each(["@modelcontextprotocol/server", "jose/dist/webapi/jwt", "luxon"])(
+  "%s is no part of its start",
+  async (library) => {
+    const bundle = await bundleEdge();
+    const late = await modulesWith(library, bundle);
+    expect(late).not.toEqual([]);
+    expect((await edgeStart(bundle)).filter((name) => late.includes(name))).toEqual([]);
+  },
+);
 
 test("a connection with its first requests and a call are answered without loading the SDK", async () => {
   const bundle = await bundleEdge();
   const dir = await mkdtemp(join(tmpdir(), "edge-"));
   try {
     await cp(bundle.dir, dir, { recursive: true });
-    await writeFile(join(dir, "modules/sdk.js"), 'throw new Error("the SDK was loaded");');
+    for (const name of await modulesWith("@modelcontextprotocol/server", bundle))
+      await writeFile(join(dir, name), 'throw new Error("the SDK was loaded");');
     await using edge = await serveBundle({ ...bundle, dir }, { port: 0, bindings });
     const url = `${edge.url}/mcp`;
     for (const { connect } of CLIENTS) {

@@ -13,10 +13,8 @@ export async function folder(): Promise<Folder> {
 }
 
 /** The parts of this checkout that make a project: its sources, its settings and the built pages. */
-const PARTS = [
-  ...["core", "tools", "functions", "worker", "wrap", "server", "cli", "testing", "infra", "pages", ".build/pages"],
-  ...["package.json", "package-lock.json", "wrangler.toml"],
-];
+const SOURCES = "core features tools functions worker wrap server cli testing infra pages".split(" ");
+const PARTS = [...SOURCES, ".build/pages", "package.json", "package-lock.json", "wrangler.toml"];
 
 /** Copies this checkout into a separate project that can be edited. */
 export async function copyProject(): Promise<Folder> {

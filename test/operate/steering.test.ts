@@ -49,7 +49,7 @@ const heldBack = (start: () => Promise<string>, key: string) =>
   until("a job to be held back", async () => {
     const name = await start();
     for (let looks = 0; looks < 10; looks++) {
-      if (stack.workers[0]?.process.about(key + name).some(({ msg }) => msg === "job paused")) return name;
+      if (stack.workers[0]?.process.logsOf(key + name).some(({ msg }) => msg === "job paused")) return name;
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     return undefined;

@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { DAY, defineJob, event, implement } from "../../core/index.ts";
-import { replayed, startUpstream, type Upstream } from "../../testing/index.ts";
+import { replay, startUpstream, type Upstream } from "../../testing/index.ts";
 import { type Example, examplesOf, exportsOf, MODULES } from "./exports.ts";
 
 const FOLDER = ".build/examples";
@@ -30,7 +30,7 @@ async function moduleOf({ code }: Example): Promise<string> {
   const cast = await readFile("test/package/examples/cast.ts", "utf8");
   const known = [...cast.matchAll(/^export (?:const|async function|function) (\w+)/gm)].map(([, name = ""]) => name);
   const list = known.filter((name) => !declares(name));
-  lines.push(`import { ${list.join(", ")} } from "./examples/cast.ts";`);
+  lines.push(`import { ${list.join(", ")} } from "../../test/package/examples/cast.ts";`);
   const body = code.replace(/^export default /gm, "void ").replace(/^export /gm, "");
   return `${lines.join("\n")}\n\nexport default async function example(ctx: Ctx) {\n${body}\n}\n`;
 }
@@ -90,7 +90,7 @@ describe("the examples", () => {
       jobs: { report: "all is well" },
       deadline: 366 * DAY,
     };
-    const { result } = await replayed(implement(job, durable), {}, around);
+    const { result } = await replay(implement(job, durable), {}, around);
     expect(result).toBe("done");
   });
 });

@@ -128,7 +128,7 @@ describe("a server with tools of unusual names and types", () => {
       { name: "Munich: ~2", kilograms: 0.5 },
     ];
     const brewing = client.callTool("Brew.Ale-2", { style: "pils", malts, "dry hopped": true });
-    const batch = await stack.started("Sud.pils ");
+    const batch = await stack.waitForJob("Sud.pils ");
     await stack.clock.advance(HOUR);
     await stack.workers[0]?.kill();
     await stack.workers[0]?.start();

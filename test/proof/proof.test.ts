@@ -10,7 +10,8 @@ import { JournalRecord } from "../../core/engine/journal.ts";
 import type { Runnable } from "../../core/engine/runtime.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import { stepsToKeep } from "../../features/resume/resume.ts";
-import { type Death, type Plan, type TrialEnd, trial, type World } from "../../testing/simulation/trial.ts";
+import type { Death, Dependencies, Plan } from "../../testing/simulation/plan.ts";
+import { type TrialResult, trial } from "../../testing/simulation/trial.ts";
 import { program } from "./arbitrary.ts";
 import {
   anew,
@@ -46,7 +47,7 @@ const TIMINGS = 3;
 const DEATHS = 9;
 const CANCELS = 4;
 
-interface Run extends TrialEnd {
+interface Run extends TrialResult {
   /** For each of the job's runs, the outcomes in the order in which they reached the function in the last execution. */
   orders: string[][];
   /** The steps that the first run attempted. A later run has its own names and takes nothing over. */
@@ -82,9 +83,9 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
   const orders: string[][] = [];
   const attempted = new Set<string>();
   const soon = (most: number, steady: number) => (isSteady ? steady : Math.floor(random() * most));
-  const world: World = {
+  const dependencies: Dependencies = {
     budget: BUDGET,
-    ...(memo && { finished: memo }),
+    ...(memo && { finishedSteps: memo }),
     answer: (name) => ({ after: soon(300, 60), answer: answerTo(name) }),
     callback: (path) => {
       const value = sentTo(path);
@@ -118,7 +119,7 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
       }) as unknown as Runnable;
     },
     {},
-    world,
+    dependencies,
     plan,
   );
   return { ...ended, orders, attempted, plan: JSON.stringify({ ...how, attempt, kept: memo && [...memo.keys()] }) };
@@ -130,7 +131,7 @@ type Args = { n?: number; seen?: number; limits?: Record<string, number | "denie
 const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "NondeterminismError";
 
 /** The order of outcomes, completed from the records with the questions about budgets: an answer may lead to the next question. */
-function orderOf(order: readonly string[], records: TrialEnd["records"]): string[] {
+function orderOf(order: readonly string[], records: TrialResult["records"]): string[] {
   const asked = records.flatMap(({ event: { kind, op } }) => (kind === "ask" && / up to /.test(op) ? op : []));
   const whole = order.map((path) =>
     path.endsWith(" up to") ? (asked.find((op) => op.startsWith(path) && !order.includes(op)) ?? path) : path,
@@ -175,7 +176,7 @@ async function compare({ trees }: Program, run: Run, { kept, attempt } = anew())
   throw new Error("there was no run");
 }
 
-function compareRecords(records: TrialEnd["records"], order: string[], model: Modelled, about: string): void {
+function compareRecords(records: TrialResult["records"], order: string[], model: Modelled, about: string): void {
   const recorded = records.filter(({ event }) => ["step", "start", "until", "race", "emit"].includes(event.kind));
   const known = new Set(order);
   const paths = recorded.map(({ event }) => event.op).filter((path) => known.has(path));
@@ -241,7 +242,7 @@ async function prove(program: Program, seed: number): Promise<void> {
   };
   for (let timing = 0; timing < TIMINGS; timing++) await add({ seed, timing, deaths: [], isWarm: timing % 2 === 0 });
   const most = Math.max(...runs.map(({ requests }) => requests));
-  const longest = Math.max(...runs.map(({ took }) => took));
+  const longest = Math.max(...runs.map(({ duration }) => duration));
   const someDeaths = (i: number): Death[] => {
     const how = (["before", "after", "alone"] as const)[i % 3] as Death["how"];
     const deaths = [{ at: 1 + Math.floor(random() * most), how }];
@@ -290,7 +291,7 @@ async function cancel(
   }: { seed: number; random(): number; longest: number; someDeaths(i: number): Death[] },
 ): Promise<void> {
   for (let i = 0; i < CANCELS; i++) {
-    const cancel = { after: Math.floor(random() * (longest + 1)), hears: Math.floor(random() ** 3 * 8_000) };
+    const cancel = { after: Math.floor(random() * (longest + 1)), noticeDelay: Math.floor(random() ** 3 * 8_000) };
     const deaths = i % 2 === 0 ? [] : someDeaths(i);
     const each = await runOf(program, { seed, timing: i % 4, deaths, isWarm: random() < 0.5, cancel });
     const about = `cancelled: ${each.error?.message}\n${each.plan}\n${JSON.stringify(each.records)}`;

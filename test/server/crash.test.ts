@@ -22,13 +22,13 @@ async function start(): Promise<{ server: Server; program: Program; kill(): Prom
   return { server: connectTo(String(ready.url), stop), program, kill: stop };
 }
 
-const LEASE = 600_000;
+const LEASE_MS = 600_000;
 const value = (id: string) => ({ data: `${id}-${"x".repeat(500)}` });
 
 /** The steps of a job in order. Each of them changes the visible state of the job or of its child. */
 const STAGES: ((server: Server, id: string) => Promise<{ status: number }>)[] = [
   (server, id) => server.call("promise.create", promise(id, { group: "g" })),
-  (server, id) => server.call("task.acquire", { id, version: 0, pid: "p", ttl: LEASE }),
+  (server, id) => server.call("task.acquire", { id, version: 0, pid: "p", ttl: LEASE_MS }),
   (server, id) => server.call("task.fence", { id, version: 1, action: action("promise.create", promise(`${id}:0`)) }),
   (server, id) =>
     server.call("task.suspend", {
@@ -37,7 +37,7 @@ const STAGES: ((server: Server, id: string) => Promise<{ status: number }>)[] = 
       actions: [action("promise.register_callback", { awaited: `${id}:0`, awaiter: id })],
     }),
   (server, id) => server.call("promise.settle", { id: `${id}:0`, state: "resolved", value: value(`${id}:0`) }),
-  (server, id) => server.call("task.acquire", { id, version: 1, pid: "p", ttl: LEASE }),
+  (server, id) => server.call("task.acquire", { id, version: 1, pid: "p", ttl: LEASE_MS }),
   (server, id) =>
     server.call("task.fulfill", {
       id,
@@ -58,7 +58,7 @@ async function stageOf(server: Server, id: string): Promise<number> {
   if (childState === "resolved") expect(child.data.promise.value).toEqual(value(`${id}:0`));
   if (root.data.promise.state === "resolved") expect(root.data.promise.value).toEqual(value(id));
   const { state, version } = task.data.task;
-  const seen = `${root.data.promise.state} ${childState} ${state} ${version}`;
+  const observed = `${root.data.promise.state} ${childState} ${state} ${version}`;
   const stage = [
     "pending none pending 0",
     "pending none acquired 1",
@@ -67,12 +67,12 @@ async function stageOf(server: Server, id: string): Promise<number> {
     "pending resolved pending 1",
     "pending resolved acquired 2",
     "resolved resolved fulfilled 2",
-  ].indexOf(seen);
-  if (stage < 0) throw new Error(`${id} is in a state that it cannot be in: ${seen}`);
+  ].indexOf(observed);
+  if (stage < 0) throw new Error(`${id} is in a state that it cannot be in: ${observed}`);
   return stage + 1;
 }
 
-test("after a kill, the server has every acknowledged step and at most the one under way, and jobs go on", async () => {
+test("after a kill, the server has every acknowledged step and at most the one under way, and jobs continue", async () => {
   /** The number of steps acknowledged before each kill: counted, so that a slow machine proves as much as a fast one. */
   const kills = fc.sample(fc.integer({ min: 60, max: 400 }), 4);
   /** The number of acknowledged steps of each job. */
@@ -88,11 +88,11 @@ test("after a kill, the server has every acknowledged step and at most the one u
       expect(stage, when).toBeLessThanOrEqual(done + 1);
       acknowledged.set(id, stage);
     }
-    let stopped = false;
+    let isStopped = false;
     let progress = 0;
     const { promise: enough, resolve: isEnough } = Promise.withResolvers<void>();
     const work = async (id: string) => {
-      for (let stage = acknowledged.get(id) ?? 0; stage < STAGES.length && !stopped; stage++) {
+      for (let stage = acknowledged.get(id) ?? 0; stage < STAGES.length && !isStopped; stage++) {
         acknowledged.set(id, stage);
         const { status } = (await STAGES[stage]?.(server, id)) ?? { status: 0 };
         if (status !== 200) throw new Error(`step ${stage} of ${id} was answered with ${status}`);
@@ -110,14 +110,14 @@ test("after a kill, the server has every acknowledged step and at most the one u
     const clients = Array.from({ length: 16 }, async () => {
       try {
         for (let id = unfinished.pop(); id !== undefined; id = unfinished.pop()) await work(id);
-        while (!stopped) await work(`job${next++}`);
+        while (!isStopped) await work(`job${next++}`);
       } catch (error) {
         // The kill breaks the connection. Any error before it is a failure.
-        if (!stopped) throw error;
+        if (!isStopped) throw error;
       }
     });
     const killed = enough.then(() => {
-      stopped = true;
+      isStopped = true;
       return kill();
     });
     await Promise.all([...clients, killed]);
@@ -131,7 +131,7 @@ test("time-outs that fell due while the server was down are handled as soon as i
     const { server, kill } = await start();
     timeoutAt = Date.now() + 2_000;
     await server.call("promise.create", promise("timer", { group: "g" }));
-    await server.call("task.acquire", { id: "timer", version: 0, pid: "p", ttl: LEASE });
+    await server.call("task.acquire", { id: "timer", version: 0, pid: "p", ttl: LEASE_MS });
     const tags = { "resonate:timer": "true", "resonate:target": "poll://any@default" };
     await server.call("promise.create", promise("timer:0", { timeoutAt, tags }));
     const register = action("promise.register_callback", { awaited: "timer:0", awaiter: "timer" });
@@ -159,7 +159,7 @@ test("a dispatch waits for a worker, even across a restart, and goes to another 
   {
     const { server, kill } = await start();
     for (const id of ["free", "taken"]) await server.call("promise.create", promise(id, { group: "g" }));
-    await server.call("task.acquire", { id: "taken", version: 0, pid: "p", ttl: LEASE });
+    await server.call("task.acquire", { id: "taken", version: 0, pid: "p", ttl: LEASE_MS });
     await kill();
   }
   const { server, kill } = await start();
@@ -170,7 +170,7 @@ test("a dispatch waits for a worker, even across a restart, and goes to another 
   }
   using second = await server.poll("g", "2");
   expect(await second.next()).toMatchObject(dispatched);
-  expect((await server.call("task.acquire", { id: "free", version: 0, pid: "p", ttl: LEASE })).status).toBe(200);
+  expect((await server.call("task.acquire", { id: "free", version: 0, pid: "p", ttl: LEASE_MS })).status).toBe(200);
   using third = await server.poll("g", "3");
   await server.call("promise.create", promise("more", { group: "g" }));
   await until("the next dispatch", () => second.inbox.length + third.inbox.length > 0);

@@ -1,6 +1,6 @@
 // Sends random requests to the embedded server in a process, to the one in a Durable Object and, with RESONATE_URL, to that
 // server: their answers must be the same, except for the differences in docs/resonate.md. No time-out falls due here, so that
-// clocks do not matter; `real-differential.test.ts` compares time-outs.
+// clocks do not matter; `standalone-differential.test.ts` compares time-outs.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,11 +9,11 @@ import type { Operation } from "../../server/engine/records.ts";
 import { carryOut } from "../../server/engine/state-machine.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { connectTo, releaseOf, type Server, unique } from "../contract/server.ts";
-import { type Asking, asking, asTakenBy010 } from "./histories.ts";
+import { acceptedBy010, anyRequest, type RequestMaker } from "./histories.ts";
 
 /** Requests about schedules, whose next runs depend on the time. */
-const LEFT_OUT = /^schedule\./;
-const HOUR = 3_600_000;
+const EXCLUDED_KINDS = /^schedule\./;
+const HOUR_MS = 3_600_000;
 /** The same histories each time, others with `DIFFERENTIAL_SEED`, and more with `FUZZ_TIMES`. */
 const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
 const RUNS = 15 * Number(process.env.FUZZ_TIMES ?? 1);
@@ -26,48 +26,48 @@ beforeAll(async () => {
     ["process", "server/node/process.ts"],
     ["object", "test/support/object/object-process.ts"],
   ] as const) {
-    const started = run(program, { args: ["--port", "0", "--memory"] });
-    const ready = await until(`the ${name}`, () => started.logs().find(({ msg }) => msg === "ready"));
+    const host = run(program, { args: ["--port", "0", "--memory"] });
+    const ready = await until(`the ${name}`, () => host.logs().find(({ msg }) => msg === "ready"));
     hosts.set(
       name,
-      connectTo(String(ready.url), async () => started[Symbol.asyncDispose]()),
+      connectTo(String(ready.url), async () => host[Symbol.asyncDispose]()),
     );
   }
-  const real = process.env.RESONATE_URL;
-  if (!real) return;
-  const server = connectTo(real, async () => {});
-  hosts.set("real", server);
+  const standaloneUrl = process.env.RESONATE_URL;
+  if (!standaloneUrl) return;
+  const server = connectTo(standaloneUrl, async () => {});
+  hosts.set("standalone", server);
   isFor010 = (await releaseOf(server)) === "0.10";
 });
 afterAll(() => Promise.all([...hosts.values()].map((host) => host[Symbol.asyncDispose]())));
 
 test("the hosts answer alike", { timeout: 300_000 }, async () => {
-  const seen = new Set<string>();
+  const outcomes = new Set<string>();
   await fc.assert(
-    fc.asyncProperty(fc.array(asking, { minLength: STEPS, maxLength: STEPS }), async (history) => {
-      await sideBySide(history, seen);
+    fc.asyncProperty(fc.array(anyRequest, { minLength: STEPS, maxLength: STEPS }), async (history) => {
+      await sideBySide(history, outcomes);
     }),
     { seed: SEED, numRuns: RUNS, endOnFailure: true },
   );
   for (const deep of ["task.acquire 200", "task.suspend 200", "task.fulfill 200", "task.fence 200", "task.acquire 409"])
-    expect([...seen]).toContain(deep);
+    expect([...outcomes]).toContain(deep);
 });
 
 /** Sends the same requests to every host. A state in memory supplies the versions in them. */
-async function sideBySide(history: readonly Asking[], seen: Set<string>): Promise<void> {
+async function sideBySide(history: readonly RequestMaker[], outcomes: Set<string>): Promise<void> {
   const prefix = unique("d");
   const now = Date.now();
   const memory = new MemoryState();
-  for (const ask of history) {
-    const asked = timeless(ask(now, memory), now);
-    const request = isFor010 ? asTakenBy010(asked, now) : asked;
-    if (!request || LEFT_OUT.test(request.kind)) continue;
+  for (const makeRequest of history) {
+    const timelessRequest = timeless(makeRequest(now, memory), now);
+    const request = isFor010 ? acceptedBy010(timelessRequest, now) : timelessRequest;
+    if (!request || EXCLUDED_KINDS.test(request.kind)) continue;
     carryOut(memory, now, structuredClone(request));
     const { kind, data } = renamed(request, prefix);
     const answers = new Map<string, unknown>();
     for (const [name, host] of hosts) {
       const answer = await host.call(kind, data);
-      seen.add(`${kind} ${answer.status}`);
+      outcomes.add(`${kind} ${answer.status}`);
       answers.set(name, comparable(answer));
     }
     const [first, ...others] = [...answers];
@@ -80,8 +80,8 @@ async function sideBySide(history: readonly Asking[], seen: Set<string>): Promis
 /** The request with all times long past or far ahead. */
 function timeless(request: Operation, now: number): Operation {
   return JSON.parse(JSON.stringify(request), (key, value) => {
-    if (key === "timeoutAt") return value <= now ? 1_000 : now + HOUR;
-    if (key === "ttl") return HOUR;
+    if (key === "timeoutAt") return value <= now ? 1_000 : now + HOUR_MS;
+    if (key === "ttl") return HOUR_MS;
     return key === "resonate:delay" ? undefined : value;
   });
 }

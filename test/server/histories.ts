@@ -3,10 +3,10 @@ import fc from "fast-check";
 import type { MemoryState } from "../../server/engine/memory-state.ts";
 import type { Operation } from "../../server/engine/records.ts";
 
-/** Makes a request for the time `now` and the server's state `memory`. */
-export type Asking = (now: number, memory: MemoryState) => Operation;
-/** An event that comes after `pass` milliseconds. */
-export type Step = { pass: number } & ({ ask: Asking } | { tick: true } | { restart: true });
+/** Creates a request for the time `now` and the server's state `memory`. */
+export type RequestMaker = (now: number, memory: MemoryState) => Operation;
+/** An event that comes after `delay` milliseconds. */
+export type Step = { delay: number } & ({ request: RequestMaker } | { tick: true } | { restart: true });
 
 const head = { corrId: "1", version: "2026-04-01" };
 const ROOTS = ["a", "b", "c"];
@@ -17,7 +17,7 @@ const originOf = (id: string) => id.split(":")[0] as string;
 const root = fc.constantFrom(...ROOTS);
 const anyId = fc.constantFrom(...ROOTS, ...CHILDREN, "missing");
 /** The difference between a version and the right one, mostly 0. */
-const off = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.constantFrom(-1, 1));
+const versionOffset = fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.constantFrom(-1, 1));
 const pid = fc.constantFrom("p1", "p2");
 const ttl = fc.integer({ min: 1, max: 40_000 });
 const state = fc.constantFrom("resolved" as const, "rejected" as const, "rejected_canceled" as const);
@@ -28,7 +28,8 @@ const ahead = fc.oneof(
   fc.integer({ min: -10, max: 0 }),
 );
 
-const version = (memory: MemoryState, id: string, off = 0) => Math.max(0, (memory.tasks.get(id)?.version ?? 0) + off);
+const version = (memory: MemoryState, id: string, offset = 0) =>
+  Math.max(0, (memory.tasks.get(id)?.version ?? 0) + offset);
 
 function createRequest(
   id: string,
@@ -65,7 +66,7 @@ function suspend(id: string, version: number, awaited: string[]): Operation {
 }
 
 /** The request that a worker would make next for a task, so that histories make progress. */
-const work: fc.Arbitrary<Asking> = fc
+const work: fc.Arbitrary<RequestMaker> = fc
   .record({ id: root, pid, ttl, choice: fc.nat(9), pick: fc.subarray([0, 1, 2, 3], { minLength: 1 }), state, value })
   .map(({ id, pid, ttl, choice, pick, state, value }) => (now, memory) => {
     const task = memory.tasks.get(id);
@@ -101,7 +102,7 @@ const work: fc.Arbitrary<Asking> = fc
   });
 
 /** Any operation on anything. Most of them are refused. */
-const anything: fc.Arbitrary<Asking> = fc.oneof(
+const anything: fc.Arbitrary<RequestMaker> = fc.oneof(
   create,
   settle,
   anyId.map((id) => () => ({ kind: "promise.get" as const, head, data: { id } })),
@@ -117,28 +118,38 @@ const anything: fc.Arbitrary<Asking> = fc.oneof(
     head,
     data: { pid, ttl, action: createRequest(id, now + ahead) },
   })),
-  fc.record({ id: root, off, pid, ttl }).map(({ id, off, pid, ttl }) => (_: number, memory: MemoryState) => ({
-    kind: "task.acquire" as const,
-    head,
-    data: { id, version: version(memory, id, off), pid, ttl },
-  })),
-  fc.record({ id: root, off, awaited: fc.subarray([...CHILDREN, "missing"], { minLength: 1, maxLength: 4 }) }).map(
-    ({ id, off, awaited }) =>
-      (_: number, memory: MemoryState) =>
-        suspend(id, version(memory, id, off), awaited),
-  ),
   fc
-    .record({ id: root, off, action: fc.oneof(create, settle) })
-    .map(({ id, off, action }) => (now: number, memory: MemoryState) => ({
+    .record({ id: root, offset: versionOffset, pid, ttl })
+    .map(({ id, offset, pid, ttl }) => (_: number, memory: MemoryState) => ({
+      kind: "task.acquire" as const,
+      head,
+      data: { id, version: version(memory, id, offset), pid, ttl },
+    })),
+  fc
+    .record({
+      id: root,
+      offset: versionOffset,
+      awaited: fc.subarray([...CHILDREN, "missing"], { minLength: 1, maxLength: 4 }),
+    })
+    .map(
+      ({ id, offset, awaited }) =>
+        (_: number, memory: MemoryState) =>
+          suspend(id, version(memory, id, offset), awaited),
+    ),
+  fc
+    .record({ id: root, offset: versionOffset, action: fc.oneof(create, settle) })
+    .map(({ id, offset, action }) => (now: number, memory: MemoryState) => ({
       kind: "task.fence" as const,
       head,
-      data: { id, version: version(memory, id, off), action: action(now) },
+      data: { id, version: version(memory, id, offset), action: action(now) },
     })),
-  fc.record({ pid, ids: fc.subarray(ROOTS), off }).map(({ pid, ids, off }) => (_: number, memory: MemoryState) => ({
-    kind: "task.heartbeat" as const,
-    head,
-    data: { pid, tasks: ids.map((id) => ({ id, version: version(memory, id, off) })) },
-  })),
+  fc
+    .record({ pid, ids: fc.subarray(ROOTS), offset: versionOffset })
+    .map(({ pid, ids, offset }) => (_: number, memory: MemoryState) => ({
+      kind: "task.heartbeat" as const,
+      head,
+      data: { pid, tasks: ids.map((id) => ({ id, version: version(memory, id, offset) })) },
+    })),
   root.map((id) => () => ({ kind: "task.halt" as const, head, data: { id } })),
   fc
     .record({
@@ -161,26 +172,26 @@ const anything: fc.Arbitrary<Asking> = fc.oneof(
 );
 
 /** Any request that a server may get from a client. */
-export const asking: fc.Arbitrary<Asking> = fc.oneof(work, anything);
+export const anyRequest: fc.Arbitrary<RequestMaker> = fc.oneof(work, anything);
 
-/** A time span longer than any history, in milliseconds. */
-const FAR = 1e12;
+/** A time span longer than any history. */
+const LONG_SPAN_MS = 1e12;
 
 /**
  * The part of a request that 0.10 accepts from any client: it concerns promises of one job, and its promises have a target if
  * they are to time out (`test/contract/releases.test.ts` tests the refusals). Undefined when no part is left.
  */
-export function asTakenBy010<R extends { kind: string; data: object }>(request: R, now: number): R | undefined {
+export function acceptedBy010<R extends { kind: string; data: object }>(request: R, now: number): R | undefined {
   const { id = "", awaited = "", awaiter = "", tasks, actions, ...data } = request.data as Parts;
   if (originOf(awaited) !== originOf(awaiter)) return;
-  const own = actions?.filter((action) => originOf(action.data.awaited) === originOf(id));
-  if (tasks?.length === 0 || own?.length === 0) return;
-  const parts = { ...data, id, awaited, awaiter, tasks: tasks?.slice(0, 1), actions: own };
-  const taken = JSON.parse(JSON.stringify(parts), (_, value) => {
+  const ownActions = actions?.filter((action) => originOf(action.data.awaited) === originOf(id));
+  if (tasks?.length === 0 || ownActions?.length === 0) return;
+  const parts = { ...data, id, awaited, awaiter, tasks: tasks?.slice(0, 1), actions: ownActions };
+  const accepted = JSON.parse(JSON.stringify(parts), (_, value) => {
     const isOpen = value?.timeoutAt > now && value.tags?.["resonate:target"] === undefined;
-    return isOpen ? { ...value, timeoutAt: now + FAR } : value === "" ? undefined : value;
+    return isOpen ? { ...value, timeoutAt: now + LONG_SPAN_MS } : value === "" ? undefined : value;
   });
-  return { ...request, data: taken };
+  return { ...request, data: accepted };
 }
 
 /** The parts of a request's data that decide whether 0.10 accepts it. */
@@ -192,26 +203,26 @@ interface Parts {
   actions?: { data: { awaited: string } }[];
 }
 
-const pass = fc.oneof(
+const delay = fc.oneof(
   { weight: 9, arbitrary: fc.integer({ min: 0, max: 500 }) },
   fc.integer({ min: 10_000, max: 70_000 }),
 );
 
 export const history: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
-    { weight: 12, arbitrary: fc.record({ pass, ask: work }) },
-    { weight: 6, arbitrary: fc.record({ pass, ask: anything }) },
-    { weight: 2, arbitrary: fc.record({ pass, tick: fc.constant(true as const) }) },
-    { weight: 1, arbitrary: fc.record({ pass, restart: fc.constant(true as const) }) },
+    { weight: 12, arbitrary: fc.record({ delay, request: work }) },
+    { weight: 6, arbitrary: fc.record({ delay, request: anything }) },
+    { weight: 2, arbitrary: fc.record({ delay, tick: fc.constant(true as const) }) },
+    { weight: 1, arbitrary: fc.record({ delay, restart: fc.constant(true as const) }) },
   ),
   { minLength: 40, maxLength: 120, size: "max" },
 );
 
 /** A step of a history for servers that take the time from requests: without restarts, and without a single server's features. */
-export type TimedStep = { pass: number } & ({ ask: TimedAsking } | { tick: true });
-type TimedAsking = (now: number, memory: MemoryState) => { kind: string; data: object };
+export type TimedStep = { delay: number } & ({ request: TimedRequestMaker } | { tick: true });
+type TimedRequestMaker = (now: number, memory: MemoryState) => { kind: string; data: object };
 
-const search: fc.Arbitrary<TimedAsking> = fc.oneof(
+const search: fc.Arbitrary<TimedRequestMaker> = fc.oneof(
   fc
     .record({
       state: fc.constantFrom(undefined, "pending" as const, "resolved" as const),
@@ -233,15 +244,15 @@ const search: fc.Arbitrary<TimedAsking> = fc.oneof(
 export const timedHistory: fc.Arbitrary<TimedStep[]> = fc
   .array(
     fc.oneof(
-      { weight: 10, arbitrary: fc.tuple(fc.record({ pass, ask: work as fc.Arbitrary<TimedAsking> })) },
-      { weight: 8, arbitrary: fc.tuple(fc.record({ pass, ask: anything as fc.Arbitrary<TimedAsking> })) },
-      { weight: 2, arbitrary: fc.tuple(fc.record({ pass, tick: fc.constant(true as const) })) },
-      // A real server does not handle due time-outs before a search, so a tick comes first.
+      { weight: 10, arbitrary: fc.tuple(fc.record({ delay, request: work as fc.Arbitrary<TimedRequestMaker> })) },
+      { weight: 8, arbitrary: fc.tuple(fc.record({ delay, request: anything as fc.Arbitrary<TimedRequestMaker> })) },
+      { weight: 2, arbitrary: fc.tuple(fc.record({ delay, tick: fc.constant(true as const) })) },
+      // A standalone server does not handle due time-outs before a search, so a tick comes first.
       {
         weight: 1,
         arbitrary: fc.tuple(
-          fc.record({ pass, tick: fc.constant(true as const) }),
-          fc.record({ pass: fc.constant(0), ask: search }),
+          fc.record({ delay, tick: fc.constant(true as const) }),
+          fc.record({ delay: fc.constant(0), request: search }),
         ),
       },
     ),

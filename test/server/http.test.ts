@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MemoryState } from "../../server/engine/memory-state.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { head, promise, type Server, startServer, unique } from "../contract/server.ts";
-import { asking } from "./histories.ts";
+import { anyRequest } from "./histories.ts";
 
 let server: Server;
 beforeAll(async () => {
@@ -16,12 +16,12 @@ const alive = async () => (await server.call("promise.create", promise(unique("a
 
 describe("any body that is posted", () => {
   /** The statuses with which the protocol answers valid and invalid requests. None of them is a failure of the server. */
-  const ORDERLY = [200, 300, 400, 403, 404, 409, 422];
+  const EXPECTED_STATUSES = [200, 300, 400, 403, 404, 409, 422];
 
   test("bytes", async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
-        expect(ORDERLY).toContain((await server.post(new Uint8Array(bytes))).status);
+        expect(EXPECTED_STATUSES).toContain((await server.post(new Uint8Array(bytes))).status);
       }),
       { numRuns: 100 },
     );
@@ -31,7 +31,7 @@ describe("any body that is posted", () => {
   test("JSON", async () => {
     await fc.assert(
       fc.asyncProperty(fc.json({ stringUnit: "binary" }), async (json) => {
-        expect(ORDERLY).toContain((await server.post(json)).status);
+        expect(EXPECTED_STATUSES).toContain((await server.post(json)).status);
       }),
       { numRuns: 100 },
     );
@@ -39,34 +39,34 @@ describe("any body that is posted", () => {
   });
 
   test("valid operations, and operations with one invalid value", async () => {
-    const spoilt = fc.record({
+    const replacement = fc.record({
       at: fc.nat(),
       by: fc.oneof(fc.jsonValue({ stringUnit: "binary" }), fc.double(), fc.maxSafeNat()),
     });
-    const seen = new Set<number>();
+    const statuses = new Set<number>();
     await fc.assert(
       fc.asyncProperty(
-        fc.array(fc.tuple(asking, fc.option(spoilt)), { minLength: 20, maxLength: 20 }),
-        async (asks) => {
-          const bodies = asks.map(([ask, change]) => {
-            const request = structuredClone({ ...ask(Date.now(), new MemoryState()), head: head() });
-            return JSON.stringify(change ? spoil(request, change.at, change.by) : request);
+        fc.array(fc.tuple(anyRequest, fc.option(replacement)), { minLength: 20, maxLength: 20 }),
+        async (requests) => {
+          const bodies = requests.map(([makeRequest, change]) => {
+            const request = structuredClone({ ...makeRequest(Date.now(), new MemoryState()), head: head() });
+            return JSON.stringify(change ? replaceValue(request, change.at, change.by) : request);
           });
           for (const [i, { status, text }] of (await Promise.all(bodies.map(server.post))).entries()) {
-            expect(ORDERLY, `${bodies[i]}\n${text}`).toContain(status);
-            seen.add(status);
+            expect(EXPECTED_STATUSES, `${bodies[i]}\n${text}`).toContain(status);
+            statuses.add(status);
           }
         },
       ),
       { numRuns: 60 },
     );
-    expect([...seen]).toEqual(expect.arrayContaining([200, 400, 404, 409]));
+    expect([...statuses]).toEqual(expect.arrayContaining([200, 400, 404, 409]));
     expect(await alive()).toBe(200);
   });
 });
 
 /** Replaces the value at position `at` (modulo their number) within `tree` by another. */
-function spoil(tree: object, at: number, by: unknown): object {
+function replaceValue(tree: object, at: number, by: unknown): object {
   const fields: [Record<string, unknown>, string][] = [];
   const visit = (node: unknown) => {
     if (typeof node !== "object" || node === null) return;

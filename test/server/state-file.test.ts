@@ -21,7 +21,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 
 const head = { corrId: "1", version: "2026-04-01" };
 
-/** Makes a state file with `count` promises. */
+/** Creates a state file with `count` promises. */
 function fill(count: number): void {
   const store = new Store(new NodeSql(openDatabase(dir).db));
   const engine = new Engine(store);
@@ -46,9 +46,9 @@ describe("an unusable state file is named and stays unchanged:", () => {
     fill(500);
     truncateSync(file, Math.floor(statSync(file).size / 2));
     const before = readFileSync(file);
-    const said = await refusal();
-    expect(said).toContain(`${file} is damaged`);
-    expect(said).toMatch(/restore it from a backup, or move it/i);
+    const output = await refusal();
+    expect(output).toContain(`${file} is damaged`);
+    expect(output).toMatch(/restore it from a backup, or move it/i);
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
@@ -88,7 +88,7 @@ describe("an unusable state file is named and stays unchanged:", () => {
   });
 });
 
-test("a second server on the same directory is refused, and the first one goes on", async () => {
+test("a second server on the same directory is refused, and the first one continues", async () => {
   const { db } = openDatabase(dir);
   expect(await refusal()).toContain(`The data directory ${dir} is in use by another Resonate server`);
   const store = new Store(new NodeSql(db));

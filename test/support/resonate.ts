@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response, type TaskRecord } from "@resonatehq/sdk";
-import { answers, type Program, run, until } from "../../testing/simulation/program.ts";
+import { type Program, run, until, waitForAnswer } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
 /** A Resonate server, and the calls that a test makes to it. */
@@ -71,7 +71,7 @@ async function startEmbedded({ port, args = ["--memory"], token }: Omit<StartOpt
   const env = { RESONATE_LOCAL_TOKEN: token ?? "" };
   const program = run(EMBEDDED, { args: ["--port", String(chosen), ...args], env });
   const url = `http://127.0.0.1:${chosen}`;
-  await answers(`${url}/ready`, program);
+  await waitForAnswer(`${url}/ready`, program);
   return resonateAt(url, program, token);
 }
 

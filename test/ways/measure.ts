@@ -50,7 +50,7 @@ export async function measureJob(resonate: Resonate): Promise<CoveredFunction[]>
   const env = { ...resonate.env, RESONATE_GROUP: group, WEATHER_API_URL: archive.url };
   await using worker = await startWorker(env, { imports: [join(import.meta.dirname, "coverage.ts")] });
   const work = async (month: number) => {
-    await worker.said(await start(month), "job done");
+    await worker.waitForLog(await start(month), "job done");
     await delay(AFTERMATH_MS);
   };
   const take = async () => {

@@ -153,7 +153,7 @@ test("a call that waits for its turn when the worker dies has not been sent, and
   const first = await server.begin("write", { id: "a", ms: 3_600_000 });
   await until("the first call", async () => (await server.lines()).includes("write a"), PATIENCE);
   const second = await server.begin("write", { id: "b", job_name: "b" });
-  await server.stack.workers[0]?.process.said("counting.write.b", "job started");
+  await server.stack.workers[0]?.process.waitForLog("counting.write.b", "job started");
   // The job needs some time to get to the point where it waits.
   await delay(500);
   await server.stack.workers[0]?.kill();
@@ -172,10 +172,10 @@ test("a job that is left after it got its turn and before its record gives the t
   await until("the first call", async () => (await server.lines()).includes("write a"), PATIENCE);
   const second = await server.begin("write", { id: "b", job_name: "b" });
   const worker = server.stack.workers[0]?.process;
-  await worker?.said("counting.write.b", "job started");
+  await worker?.waitForLog("counting.write.b", "job started");
   // The second job gets its turn when the first call ends, and cannot record it.
   await server.stack.resonate.kill();
-  await worker?.said("counting.write.b", "job left");
+  await worker?.waitForLog("counting.write.b", "job left");
   await server.stack.resonate.start();
   for (const [taskId, text] of [
     [first, "write a is done"],

@@ -5,9 +5,9 @@ export function memoryStore(): ObjectStore {
   const objects = new Map<string, Blob>();
   return {
     async write(key, parts) {
-      const written: Blob[] = [];
-      for await (const part of parts) written.push(new Blob([part]));
-      objects.set(key, new Blob(written));
+      const content: Blob[] = [];
+      for await (const part of parts) content.push(new Blob([part]));
+      objects.set(key, new Blob(content));
     },
     async read(key, range) {
       const { offset = 0, length = Number.POSITIVE_INFINITY } = range ?? {};

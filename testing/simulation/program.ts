@@ -12,13 +12,13 @@ import { jsonOf } from "../../core/resonate/json.ts";
  */
 export interface Program extends AsyncDisposable {
   readonly pid: number;
-  /** Resolves with the exit code or signal when the process has ended. */
+  /** Resolves with the exit code or signal when the process has exited. */
   readonly exited: Promise<{ exitCode: number | undefined; signal: string | undefined }>;
   /** The output so far, stdout and stderr together. */
   output(): string;
   /** The JSON objects among the output lines so far. */
   logs(): LogLine[];
-  /** Sends a signal. Does nothing if the process has ended. */
+  /** Sends a signal. Does nothing if the process has exited. */
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -46,8 +46,8 @@ interface RunOptions {
 /** Starts `script` (a path from the current folder) with this version of Node; `env` is added to the environment. */
 export function run(script: string, { args = [], env = {}, imports = [], cwd }: RunOptions = {}) {
   const options = { env: { ...process.env, ...env }, grace: 60_000, cwd };
-  const before = imports.flatMap((path) => ["--import", pathToFileURL(path).href]);
-  return watch(startChild(process.execPath, [...before, resolve(script), ...args], options));
+  const importArgs = imports.flatMap((path) => ["--import", pathToFileURL(path).href]);
+  return watch(startChild(process.execPath, [...importArgs, resolve(script), ...args], options));
 }
 
 /** Records the output of a process that has just started. */
@@ -56,7 +56,7 @@ export function watch(child: Child): Program {
   let output = "";
   const logs: LogLine[] = [];
   /** How many characters of the output have been parsed into `logs`. Tests read it often, so each line is parsed only once. */
-  let parsed = 0;
+  let parsedCharacters = 0;
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
       output += text;
@@ -68,8 +68,8 @@ export function watch(child: Child): Program {
     output: () => output,
     logs() {
       const end = output.lastIndexOf("\n") + 1;
-      if (end > parsed) logs.push(...output.slice(parsed, end).split("\n").flatMap(parseLine));
-      parsed = Math.max(parsed, end);
+      if (end > parsedCharacters) logs.push(...output.slice(parsedCharacters, end).split("\n").flatMap(parseLine));
+      parsedCharacters = Math.max(parsedCharacters, end);
       return [...logs];
     },
     signal: (signal) => child.kill(signal),
@@ -85,30 +85,30 @@ function parseLine(line: string): LogLine[] {
   return entry === undefined ? [] : [entry as LogLine];
 }
 
-/** How long a process may take to give its first answer, in milliseconds. */
-const START = 60_000;
+/** How long a process may take to give its first answer. */
+const START_TIMEOUT_MS = 60_000;
 
-/** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `what` after `ms` milliseconds */
-export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 90_000): Promise<NonNullable<T>> {
+/** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `event` after `ms` milliseconds */
+export async function until<T>(event: string, condition: () => T | Promise<T>, ms = 90_000): Promise<NonNullable<T>> {
   const deadline = Date.now() + ms;
   // The pauses grow, because a condition may make requests.
   for (let pause = 10; ; pause = Math.min(1.5 * pause, 250)) {
     const value = await condition();
     if (value) return value;
-    if (Date.now() > deadline) throw new Error(`waited ${ms} ms for: ${what}`);
+    if (Date.now() > deadline) throw new Error(`waited ${ms} ms for: ${event}`);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 
-/** Waits until `url` answers 2xx. @throws {Error} with the output of `program` if it ends before that */
-export async function answers(url: string, program: Program): Promise<void> {
-  let ended = false;
+/** Waits until `url` answers 2xx. @throws {Error} with the output of `program` if it exits before that */
+export async function waitForAnswer(url: string, program: Program): Promise<void> {
+  let hasExited = false;
   void program.exited.then(() => {
-    ended = true;
+    hasExited = true;
   });
   const isReady = async () => {
-    if (ended) throw new Error(`process ${program.pid} ended:\n${program.output()}`);
+    if (hasExited) throw new Error(`process ${program.pid} exited:\n${program.output()}`);
     return isOk(url);
   };
-  await until(`${url} to answer`, isReady, START);
+  await until(`${url} to answer`, isReady, START_TIMEOUT_MS);
 }

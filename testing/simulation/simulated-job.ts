@@ -18,14 +18,14 @@ import { TestClock } from "./test-clock.ts";
 
 export const JOB = "job";
 
-/** How long the clean-up after a deadline may take, in milliseconds. */
-export const CLEANUP = 60_000;
+/** How long the clean-up after a deadline may take. */
+export const CLEANUP_MS = 60_000;
 
 /** The seed of the job's random values. */
 export const SEED = "a seed";
 
-export const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
-export const uncounted: Metrics = { count() {}, observe() {} };
+export const noLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+export const noMetrics: Metrics = { count() {}, observe() {} };
 
 /** The parts of a worker that one execution needs. */
 interface Host {
@@ -38,22 +38,34 @@ interface Host {
   suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
 
+/** The runtime of a run after the first. */
+function runtimeOf<R extends Partial<Runtime>>(run: NonNullable<Journal["run"]>, runtime: R) {
+  const { onStep, ...others } = runtime;
+  return {
+    ...others,
+    run,
+    seed: run.seed,
+    startedAt: run.startedAt,
+    ...(onStep && { onStep: (path: string, fn: object) => onStep(`${path}, run ${run.n}`, fn) }),
+  };
+}
+
 /** Runs one execution and stores its outcome; resolves with the outcome and the worker's memory. @throws {LeaseLost} */
 export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
   const { task, promise, cleansUp } = acquired;
-  const usual = {
+  const defaults = {
     jobName: JOB,
-    deadline: promise.timeoutAt - CLEANUP,
+    deadline: promise.timeoutAt - CLEANUP_MS,
     ...(!cleansUp && { cleanupUntil: promise.timeoutAt }),
     startedAt: promise.createdAt,
     seed: SEED,
     env: {},
-    log: silent,
-    metrics: uncounted,
+    log: noLog,
+    metrics: noMetrics,
     callbackUrl: (id: string) => `https://edge.invalid/callbacks/${encodeURIComponent(id)}`,
     steps: stepFeatures(),
   };
-  const runtime = { ...usual, ...host.runtime };
+  const runtime = { ...defaults, ...host.runtime };
   const lease = new TaskLease(acquired, {
     send: host.send,
     watch: host.watch,
@@ -67,23 +79,16 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
   }
   lease.journal = journal;
   const run = async (): Promise<JobEnd> => {
-    const { run: now } = journal;
-    const { onStep } = runtime as Partial<Runtime>;
-    const ofRun = now
-      ? {
-          ...runtime,
-          ...{ run: now, seed: now.seed, startedAt: now.startedAt },
-          ...(onStep && { onStep: (path: string, fn: object) => onStep(`${path}, run ${now.n}`, fn) }),
-        }
-      : runtime;
-    const end = await new Execution(code, now ? now.args : args, journal, lease, ofRun).run();
+    const laterRun = journal.run;
+    const runRuntime = laterRun ? runtimeOf(laterRun, runtime) : runtime;
+    const end = await new Execution(code, laterRun ? laterRun.args : args, journal, lease, runRuntime).run();
     if (end.kind !== "continued") return end;
     if (cleansUp) return { kind: "complete", value: { next: end.args } };
     journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.carried, children: [] });
     lease.journal = journal;
     return run();
   };
-  const end = checked(
+  const end = storableEnd(
     await run().catch((error): JobEnd => {
       if (error instanceof RecordRefused) return { kind: "failed", error };
       throw error;
@@ -96,7 +101,7 @@ export async function execute(code: Runnable, args: unknown, acquired: HeldTask,
 }
 
 /** Turns a result that cannot be stored into a failure of the job. */
-function checked<End extends ExecutionEnd>(end: End): End | { kind: "failed"; error: unknown } {
+function storableEnd<End extends ExecutionEnd>(end: End): End | { kind: "failed"; error: unknown } {
   try {
     if (end.kind === "complete") storable(end.value, "the function");
     return end;
@@ -109,10 +114,10 @@ function checked<End extends ExecutionEnd>(end: End): End | { kind: "failed"; er
 /** The journal entry in a promise's parameter. Its values stay in their stored form. */
 export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data));
 
-/** Cancels the simulated job and creates the task of its clean-up; false if the job had already ended. */
+/** Cancels the simulated job and creates the task of its clean-up; false if the job had already finished. */
 export async function cancelIn(sim: Simulation, now: number): Promise<boolean> {
   if (sim.get(JOB)?.state !== "pending") return false;
-  await sim.start(cleanUpId(JOB), {}, now + 20 * CLEANUP);
+  await sim.start(cleanUpId(JOB), {}, now + 20 * CLEANUP_MS);
   sim.settle(JOB, "rejected_canceled");
   return sim.get(JOB)?.state === "rejected_canceled";
 }
@@ -147,7 +152,7 @@ export class SimulatedJob {
   journal = new Journal();
   hasNews = true;
   /** Awaited promises that always look pending to the worker. */
-  readonly unheard = new Set<string>();
+  readonly alwaysPending = new Set<string>();
   /** The cost of the last execution: requests to the server, and characters in both directions. */
   readonly cost = { requests: 0, characters: 0 };
   /** Aborts the current execution, as a worker does at the deadline and when the job is cancelled. */
@@ -156,8 +161,8 @@ export class SimulatedJob {
   readonly #runtime: Partial<Runtime>;
   readonly #deadline: number;
   #isCreated = false;
-  readonly #settled = new Map<string, PromiseRecord>();
-  readonly #watched = new Map<string, (promise: PromiseRecord) => void>();
+  readonly #settledPromises = new Map<string, PromiseRecord>();
+  readonly #watchers = new Map<string, (promise: PromiseRecord) => void>();
 
   /** `deadline`: in milliseconds from now. Default: a year. */
   constructor(
@@ -172,17 +177,17 @@ export class SimulatedJob {
     this.#args = args;
     this.#runtime = runtime;
     this.#deadline = deadline;
-    this.sim.onSettled.add((promise) => this.#settled.set(promise.id, promise));
+    this.sim.onSettled.add((promise) => this.#settledPromises.set(promise.id, promise));
   }
 
-  /** Lets another worker go on that remembers nothing. */
+  /** Lets another worker continue that remembers nothing. */
   forget(): void {
     this.journal = new Journal();
   }
 
   /** Runs one execution while the clock advances. Undefined if there is nothing to do. */
   async execute(): Promise<ExecutionEnd | undefined> {
-    if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline + CLEANUP);
+    if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline + CLEANUP_MS);
     this.#isCreated = true;
     const acquired = await this.sim.acquire(JOB);
     if (!acquired) return undefined;
@@ -192,14 +197,13 @@ export class SimulatedJob {
     const runtime = {
       signal: this.stop.signal,
       clock: this.clock,
-      start: (job: { kind: string }) => this.other(job.kind),
+      start: (job: { kind: string }) => this.startOther(job.kind),
       cancel: async (name: string) => void this.sim.settle(name, "rejected_canceled"),
       promiseOf: (name: string) => (name === "" ? undefined : name),
       ...this.#runtime,
     };
     const host = { journal: this.journal, send: this.#send, watch: this.#watch, runtime };
-    const executed = execute(this.code, this.#args, acquired, host);
-    const { end, journal } = await this.clock.until(executed);
+    const { end, journal } = await this.clock.until(execute(this.code, this.#args, acquired, host));
     cancel();
     this.journal = journal;
     if (end.kind === "blocked") this.sim.kill(JOB);
@@ -224,7 +228,7 @@ export class SimulatedJob {
   }
 
   /** Creates another job if it does not exist; returns its name. */
-  async other(name: string): Promise<string> {
+  async startOther(name: string): Promise<string> {
     if (!this.sim.get(name)) await this.sim.start(name, {}, this.clock.now() + this.#deadline);
     return name;
   }
@@ -254,15 +258,15 @@ export class SimulatedJob {
     return answer;
   };
 
-  /** Subscribes to a promise once, as a worker does, and calls `tell` when it settles. */
-  #watch: Watch = async (id, fresh, tell) => {
-    if (this.unheard.has(id)) return { ...(this.sim.get(id) as PromiseRecord), state: "pending" };
-    const isNew = !this.#watched.has(id);
-    this.#watched.set(id, tell);
+  /** Subscribes to a promise once, as a worker does, and calls `notify` when it settles. */
+  #watch: Watch = async (id, fresh, notify) => {
+    if (this.alwaysPending.has(id)) return { ...(this.sim.get(id) as PromiseRecord), state: "pending" };
+    const isNew = !this.#watchers.has(id);
+    this.#watchers.set(id, notify);
     if (this.hasNews && isNew)
-      this.sim.onSettled.add((promise) => promise.id === id && this.#watched.get(id)?.(promise));
-    const known = this.hasNews ? this.#settled.get(id) : undefined;
-    if (known || (this.hasNews && !isNew && !fresh)) return known ?? this.sim.get(id);
+      this.sim.onSettled.add((promise) => promise.id === id && this.#watchers.get(id)?.(promise));
+    const settledPromise = this.hasNews ? this.#settledPromises.get(id) : undefined;
+    if (settledPromise || (this.hasNews && !isNew && !fresh)) return settledPromise ?? this.sim.get(id);
     this.cost.requests += 1;
     return this.sim.get(id);
   };

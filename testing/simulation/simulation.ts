@@ -12,7 +12,7 @@ import { type Change, type Operation, promiseRecord } from "../../server/engine/
 import { carryOut, handleDue } from "../../server/engine/state-machine.ts";
 
 const HEAD = { corrId: "", version: "" };
-const GROUP = "poll://any@simulated";
+const WORKERS = "poll://any@simulated";
 
 export class Simulation {
   readonly #state = new MemoryState();
@@ -31,16 +31,16 @@ export class Simulation {
   send = async (kind: string, data: object): Promise<{ status: number; data: unknown }> => {
     this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
     // The two sides share no objects, as over the network.
-    const asked = JSON.stringify(data);
-    const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(asked) } as Operation);
+    const request = JSON.stringify(data);
+    const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(request) } as Operation);
     const answer = JSON.stringify(response.data ?? {});
-    this.characters += asked.length + answer.length;
+    this.characters += request.length + answer.length;
     return { status: response.head.status, data: JSON.parse(answer) };
   };
 
   /** Creates a job's promise, with a task that a worker can acquire. */
   async start(id: string, param: unknown, timeoutAt: number): Promise<void> {
-    const tags = { ...lineage(id), "resonate:target": GROUP };
+    const tags = { ...lineage(id), "resonate:target": WORKERS };
     await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags });
   }
 
@@ -83,23 +83,23 @@ export class Simulation {
 
   /** When the first pending promise times out, in milliseconds since the epoch. */
   nextTimeout(): number | undefined {
-    const open = [...this.#state.promises.values()].filter(({ state }) => state === "pending");
-    return open.length > 0 ? Math.min(...open.map(({ timeoutAt }) => timeoutAt)) : undefined;
+    const pending = [...this.#state.promises.values()].filter(({ state }) => state === "pending");
+    return pending.length > 0 ? Math.min(...pending.map(({ timeoutAt }) => timeoutAt)) : undefined;
   }
 
   /** Times out the promises that are due. */
   tick(): void {
     const now = this.#now();
-    this.#tell(handleDue(this.#state, now, this.#state.due(now)));
+    this.#notify(handleDue(this.#state, now, this.#state.due(now)));
   }
 
   #apply(request: Operation) {
     const outcome = carryOut(this.#state, this.#now(), request);
-    this.#tell(outcome.changes);
+    this.#notify(outcome.changes);
     return outcome;
   }
 
-  #tell(changes: readonly Change[]): void {
+  #notify(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind === "promise" && change.promise.state !== "pending") {
         for (const listener of this.onSettled) listener(promiseRecord(change.promise));

@@ -4,25 +4,29 @@ import type { StepFeature } from "../../core/engine/step-feature.ts";
 import { atMostOnce } from "../../features/at-most-once/step.ts";
 import type { KeptFiles } from "../../features/files/kept-files.ts";
 import { files } from "../../features/files/step.ts";
-import { finishedSteps } from "../../features/resume/step.ts";
+import { resumedSteps } from "../../features/resume/step.ts";
 import { stepLimits, type TakeLimit } from "../../features/step-limits/step.ts";
 import { jobStorageLimit } from "../../features/storage-limit/step.ts";
 
 interface SimulatedFeatures {
   /** The records of the steps that an earlier attempt at the job has finished, by their paths. */
-  finished?: ReadonlyMap<string, JournalRecord> | undefined;
+  finishedSteps?: ReadonlyMap<string, JournalRecord> | undefined;
   /** Default: no limit is ever reached. */
   takeLimit?: TakeLimit;
   /** Where files are kept; undefined if none are. */
-  kept?: KeptFiles | undefined;
+  keptFiles?: KeptFiles | undefined;
 }
 
 /** In the order in which they act, as in a worker. */
-export function stepFeatures({ finished, takeLimit = unlimited, kept }: SimulatedFeatures = {}): StepFeature[] {
+export function stepFeatures({
+  finishedSteps,
+  takeLimit = unlimited,
+  keptFiles,
+}: SimulatedFeatures = {}): StepFeature[] {
   return [
-    ...(finished ? [finishedSteps(finished)] : []),
+    ...(finishedSteps ? [resumedSteps(finishedSteps)] : []),
     stepLimits(takeLimit),
-    filesOfAnyVersion(kept),
+    filesOfAnyVersion(keptFiles),
     atMostOnce,
     jobStorageLimit,
   ];

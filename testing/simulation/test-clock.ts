@@ -5,7 +5,7 @@ interface Timer {
   at: number;
   then: () => void;
   /** Whether the clock does not jump to this timer while work is under way. */
-  isPatient: boolean;
+  waitsForWork: boolean;
 }
 
 /** The clock of one process, which may die. */
@@ -16,52 +16,54 @@ export interface ProcessClock extends Clock {
   busy<T>(work: Promise<T>): Promise<T>;
   /** Like `after`, but the clock does not jump to this timer while work is under way, however long the work takes. */
   afterWork(ms: number, then: () => void): void;
-  /** Ends the process, so that its timers no longer fire. */
+  /** Ends the process, so that its timers do not fire. */
   stop(): void;
 }
 
 /** How many real milliseconds work may make no progress before the time moves on; the second limit is for open resources. */
-const PATIENCE = 100;
-const MOST_PATIENCE = 2_000;
+const MAX_IDLE_MS = 100;
+const MAX_IDLE_WITH_RESOURCES_MS = 2_000;
 
-/** How long work may take while no timer is due, in real milliseconds. */
-const LONGEST = 120_000;
-const NOTHING = "nothing has happened for long, and nothing is due: a step may never end";
+/** How long nothing may happen while no timer is due, in real milliseconds; the second limit is for work under way. */
+const MAX_SILENCE_MS = 10_000;
+const MAX_SILENCE_AT_WORK_MS = 120_000;
+const NOTHING_HAPPENS = "nothing has happened for long, and nothing is due: a step may never finish";
 
-/** The timers, sockets and processes that are open; none if the platform does not tell. */
-const openNow = (): string[] => process.getActiveResourcesInfo?.() ?? [];
+/** The timers, sockets and processes that are open; none if the platform does not list them. */
+const openResources = (): string[] => process.getActiveResourcesInfo?.() ?? [];
 
 /** Work may wait for these even if they were open before it began: a pool keeps its connections. */
-const MAY_ANSWER = /^(TCPSocket|TLS|Process)Wrap$/;
+const RESOURCES_THAT_ANSWER = /^(TCPSocket|TLS|Process)Wrap$/;
 
-/** For how many real milliseconds the work may make no progress. `before`: how many resources were open before it began. */
-function patience(before: number): number {
-  const open = openNow();
-  return open.length > before || open.some((name) => MAY_ANSWER.test(name)) ? MOST_PATIENCE : PATIENCE;
+/** For how many real milliseconds the work may make no progress. `openBefore`: how many resources were open before it began. */
+function maxIdle(openBefore: number): number {
+  const open = openResources();
+  const mayAnswer = open.length > openBefore || open.some((name) => RESOURCES_THAT_ANSWER.test(name));
+  return mayAnswer ? MAX_IDLE_WITH_RESOURCES_MS : MAX_IDLE_MS;
 }
 
 /** The time at which the clock begins, in milliseconds since the epoch. */
-export const BEGIN = Date.UTC(2026, 0, 1);
+export const CLOCK_START = Date.UTC(2026, 0, 1);
 
 export class TestClock implements Clock {
   /** Milliseconds since the epoch. */
-  #now = BEGIN;
+  #now = CLOCK_START;
   readonly #timers = new Set<Timer>();
   /** Counts events, to notice when there are none. */
-  #moves = 0;
+  #events = 0;
   #busy = 0;
 
   now = (): number => this.#now;
 
-  after = (ms: number, then: () => void, isPatient = false): (() => void) => {
-    this.#moves += 1;
-    const timer = { at: this.#now + Math.max(ms, 0), then, isPatient };
+  after = (ms: number, then: () => void, waitsForWork = false): (() => void) => {
+    this.#events += 1;
+    const timer = { at: this.#now + Math.max(ms, 0), then, waitsForWork };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);
   };
 
   turn = (): Promise<void> => {
-    this.#moves += 1;
+    this.#events += 1;
     return machineClock.turn();
   };
 
@@ -74,14 +76,14 @@ export class TestClock implements Clock {
   process(): ProcessClock {
     let isStopped = false;
     let busy = 0;
-    const count = (by: number) => {
+    const count = (change: number) => {
       if (isStopped) return;
-      busy += by;
-      this.#busy += by;
-      this.#moves += 1;
+      busy += change;
+      this.#busy += change;
+      this.#events += 1;
     };
-    const after = (ms: number, then: () => void, isPatient = false) =>
-      this.after(ms, () => !isStopped && then(), isPatient);
+    const after = (ms: number, then: () => void, waitsForWork = false) =>
+      this.after(ms, () => !isStopped && then(), waitsForWork);
     return {
       now: this.now,
       turn: this.turn,
@@ -110,40 +112,40 @@ export class TestClock implements Clock {
   /** When the next timer is due; undefined if there is none. */
   get next(): number | undefined {
     let next: number | undefined;
-    for (const { at, isPatient } of this.#timers) {
-      if ((next === undefined || at < next) && !(isPatient && this.#busy > 0)) next = at;
+    for (const { at, waitsForWork } of this.#timers) {
+      if ((next === undefined || at < next) && !(waitsForWork && this.#busy > 0)) next = at;
     }
     return next;
   }
 
   /** Advances the clock until `work` has settled. Rejects if nothing happens for ten real seconds (120 while a process is busy). */
   async until<T>(work: Promise<T>): Promise<T> {
-    let isOver = false;
-    const over = () => {
-      isOver = true;
+    let isSettled = false;
+    const onSettled = () => {
+      isSettled = true;
     };
-    work.then(over, over);
-    const open = openNow().length;
+    work.then(onSettled, onSettled);
+    const openBefore = openResources().length;
     for (let idle = 0; ; ) {
-      const before = this.#moves;
+      const eventsBefore = this.#events;
       await machineClock.turn();
       await machineClock.turn();
-      if (isOver) return work;
-      if (this.#moves !== before) {
+      if (isSettled) return work;
+      if (this.#events !== eventsBefore) {
         idle = 0;
         continue;
       }
       const next = this.next;
-      if (next !== undefined && (this.#busy === 0 || idle >= patience(open))) {
+      if (next !== undefined && (this.#busy === 0 || idle >= maxIdle(openBefore))) {
         idle = 0;
         this.moveTo(next);
         this.#fire();
         continue;
       }
-      const begun = performance.now();
+      const startedAt = performance.now();
       await new Promise((resolve) => setTimeout(resolve, 1));
-      idle += performance.now() - begun;
-      if (idle > (this.#busy > 0 ? LONGEST : 10_000)) throw new Error(NOTHING);
+      idle += performance.now() - startedAt;
+      if (idle > (this.#busy > 0 ? MAX_SILENCE_AT_WORK_MS : MAX_SILENCE_MS)) throw new Error(NOTHING_HAPPENS);
     }
   }
 

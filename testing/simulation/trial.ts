@@ -1,9 +1,7 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
 import { createHash } from "node:crypto";
-import type { Budgets, ErrorClass, Question } from "../../core/author/context.ts";
-import type { EventDefinition } from "../../core/author/event.ts";
 import { toStored } from "../../core/author/values.ts";
-import { Journal, type JournalEntry, type JournalRecord } from "../../core/engine/journal.ts";
+import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable, SETTLED } from "../../core/engine/runtime.ts";
@@ -13,64 +11,13 @@ import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, runId } from "../../core/resonate/ids.ts";
 import { KeptFiles } from "../../features/files/kept-files.ts";
 import { memoryStore } from "./memory-store.ts";
-import { CLEANUP, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
+import type { Dependencies, Plan } from "./plan.ts";
+import { CLEANUP_MS, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
 import { stepFeatures } from "./step-features.ts";
-import { BEGIN, type ProcessClock, TestClock } from "./test-clock.ts";
+import { CLOCK_START, type ProcessClock, TestClock } from "./test-clock.ts";
 
-/** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
-export interface Death {
-  at: number;
-  /**
-   * `before` the request arrives, `after` the server has answered it but before the answer arrives, or `alone`: this request gets
-   * lost, while the others under way arrive.
-   */
-  how: "before" | "after" | "alone";
-}
-
-export interface Plan {
-  deaths: readonly Death[];
-  /** Whether the surviving worker continues the job with its memory. Otherwise it has forgotten the job. */
-  isWarm: boolean;
-  /** Whether the worker waits instead of letting the job sleep, so that it never runs the function again. */
-  staysAwake?: boolean;
-  /** How long requests take in each direction, in milliseconds. Default: 0. */
-  latency?: () => number;
-  /** Whether notifications about awaited promises arrive. Default: true. */
-  hasNews?: boolean;
-  /** Cancels the job `after` so many milliseconds; the worker that runs it `hears` of that so many milliseconds later. */
-  cancel?: { after: number; hears: number };
-}
-
-/** The world around the job. Times are in milliseconds. */
-export interface World {
-  env?: unknown;
-  errors?: readonly ErrorClass[] | undefined;
-  budget?: Budgets | undefined;
-  events?: readonly EventDefinition[] | undefined;
-  /** Whether steps wait for more than the worker's clock. Then the clock stands still while they make progress. */
-  isReal?: boolean;
-  /** How long the job may take. Default: 10 years. */
-  deadline?: number;
-  /** The answer to a question, and how long it takes. */
-  answer?(name: string, question: Question | undefined): { after: number; answer: unknown } | undefined;
-  /** The value sent to a callback, and how long that takes. */
-  callback?(path: string): { after: number; value: unknown } | undefined;
-  /** See {@link Runtime.nextArgs}. */
-  nextArgs?(args: unknown): unknown;
-  nameOf?(job: { kind: string }, args: unknown): Promise<string>;
-  /** The outcome of another job, and how long the job takes. */
-  job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
-  /** The records of the steps that an earlier attempt at the job has finished, by their paths. */
-  finished?: ReadonlyMap<string, JournalRecord>;
-  /** Other jobs that exist from the beginning. */
-  jobs?: readonly string[];
-  /** Makes, for each trial, a function that says what is wrong with a step: see {@link Runtime.onStep}. */
-  inputs?(): (path: string, fn: object) => string | undefined;
-  onAttempt?(step: string, attempt: number): void;
-}
-
-export interface TrialEnd {
+export interface TrialResult {
   outcome: ExecutionEnd["kind"];
   value?: unknown;
   error?: { name: string; message: string };
@@ -87,85 +34,91 @@ export interface TrialEnd {
   isCancelled: boolean;
   /** The state of the promise of another job. */
   stateOf(job: string): PromiseRecord["state"] | undefined;
-  took: number;
+  /** In milliseconds of the simulated clock. */
+  duration: number;
 }
 
-const TEN_YEARS = 10 * 365 * 86_400_000;
-const MOST_EXECUTIONS = 20_000;
+const TEN_YEARS_MS = 10 * 365 * 86_400_000;
+const MAX_EXECUTIONS = 20_000;
 
 /** How many calls of `ctx` a run of a job may make. The limit is low to report endless loops early. */
-const MOST_CALLS = 1_000;
+const MAX_CALLS = 1_000;
 
 /**
- * Makes the function that a worker runs, whose steps may use the worker's clock. The second argument tells whether another
+ * Creates the function that a worker runs, whose steps may use the worker's clock. The second argument says whether another
  * worker has taken the job over.
  */
-type Make = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
+type CreateFunction = (clock: ProcessClock, isTakenOver: () => boolean) => Runnable;
 
-export const trial = (make: Make, args: unknown, world: World, plan: Plan): Promise<TrialEnd> =>
-  new Trial(make, args, world, plan).toEnd();
+export const trial = (
+  create: CreateFunction,
+  args: unknown,
+  dependencies: Dependencies,
+  plan: Plan,
+): Promise<TrialResult> => new Trial(create, args, dependencies, plan).toEnd();
 
 class Trial {
   readonly #clock = new TestClock();
   readonly #sim = new Simulation(this.#clock);
   readonly #files = new KeptFiles({ objects: memoryStore(), hash: hashOfFile });
-  readonly #make: Make;
+  readonly #create: CreateFunction;
   readonly #args: unknown;
-  readonly #world: World;
+  readonly #dependencies: Dependencies;
   readonly #plan: Plan;
   readonly #points: string[] = [];
-  readonly #asked = new Set<string>();
-  readonly #onStep: ReturnType<NonNullable<World["inputs"]>> | undefined;
+  /** The promises whose answer is scheduled or has come. */
+  readonly #answeredPromises = new Set<string>();
+  readonly #onStep: ReturnType<NonNullable<Dependencies["inputs"]>> | undefined;
   /** The worker that is alive. */
   #worker: Worker;
   /** The task that the worker executes: the job's own, or that of its clean-up. */
   #task = JOB;
   #cancelledAt = 0;
 
-  constructor(make: Make, args: unknown, world: World, plan: Plan) {
-    this.#make = make;
+  constructor(create: CreateFunction, args: unknown, dependencies: Dependencies, plan: Plan) {
+    this.#create = create;
     this.#args = args;
-    this.#world = world;
+    this.#dependencies = dependencies;
     this.#plan = plan;
-    this.#onStep = world.inputs?.();
+    this.#onStep = dependencies.inputs?.();
     this.#worker = this.#newWorker();
   }
 
-  async toEnd(): Promise<TrialEnd> {
-    await this.#sim.start(JOB, this.#args, BEGIN + (this.#world.deadline ?? TEN_YEARS) + CLEANUP);
-    for (const name of this.#world.jobs ?? []) await this.#startJob(name);
+  async toEnd(): Promise<TrialResult> {
+    await this.#sim.start(JOB, this.#args, CLOCK_START + (this.#dependencies.deadline ?? TEN_YEARS_MS) + CLEANUP_MS);
+    for (const name of this.#dependencies.jobs ?? []) await this.#startJob(name);
     const { cancel } = this.#plan;
-    if (cancel) this.#clock.after(cancel.after, () => void this.#cancel(cancel.hears));
-    for (let executions = 0; executions < MOST_EXECUTIONS; ) {
+    if (cancel) this.#clock.after(cancel.after, () => void this.#cancel(cancel.noticeDelay));
+    for (let executions = 0; executions < MAX_EXECUTIONS; ) {
       const worker = this.#worker;
-      const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.gone.promise]));
-      // Another worker goes on, while this one still has work under way.
-      if (end === "passed") continue;
+      const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.exit.promise]));
+      // Another worker continues, while this one still has work under way.
+      if (end === "replaced") continue;
       if (end === "dead") {
         this.#sim.kill(this.#task);
         this.#worker = this.#newWorker();
       } else if (end === "nothing to do") {
-        const settled = this.#settled();
-        if (settled) return this.#end(settled);
+        const storedEnd = this.#storedEnd();
+        if (storedEnd) return this.#result(storedEnd);
         await this.#clock.until(this.#clock.pause(this.#untilNext()));
       } else {
         executions += 1;
-        if (end !== "left" && end.kind !== "asleep") return this.#end(end);
+        if (end !== "lease lost" && end.kind !== "asleep") return this.#result(end);
         if (!this.#plan.isWarm) worker.journal = new Journal();
       }
     }
-    throw new Error(`the function has not ended in ${MOST_EXECUTIONS} executions`);
+    throw new Error(`the function has not finished in ${MAX_EXECUTIONS} executions`);
   }
 
   /** Cancels the job, and lets another worker begin its clean-up. */
-  async #cancel(hears: number): Promise<void> {
+  async #cancel(noticeDelay: number): Promise<void> {
     const worker = this.#worker;
     this.#cancelledAt = this.#clock.now();
     if (!(await cancelIn(this.#sim, this.#clock.now()))) return;
     this.#task = cleanUpId(JOB);
     this.#worker = this.#newWorker();
-    worker.gone.resolve("passed");
-    worker.clock.after(hears, () => worker.stop?.abort(SETTLED));
+    worker.exit.resolve("replaced");
+    worker.clock.after(noticeDelay, () => worker.stop?.abort(SETTLED));
   }
 
   /** Milliseconds until something is due here or on the server. */
@@ -174,15 +127,15 @@ class Trial {
     return next - this.#clock.now();
   }
 
-  /** The outcome of the job as stored, for the case that the worker died after it had ended the job. */
-  #settled(): ExecutionEnd | undefined {
+  /** The outcome of the job as stored, for the case that the worker died after it had finished the job. */
+  #storedEnd(): ExecutionEnd | undefined {
     const promise = this.#sim.get(this.#task);
     if (!promise || promise.state === "pending") return undefined;
     const { data } = promise.value;
     if (promise.state === "resolved")
       return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
-    const ended = promise.state === "rejected_timedout" ? new TimedOut(promise.state) : new Error(promise.state);
-    return { kind: "failed", error: decodeValue(promise.value) ?? ended };
+    const failure = promise.state === "rejected_timedout" ? new TimedOut(promise.state) : new Error(promise.state);
+    return { kind: "failed", error: decodeValue(promise.value) ?? failure };
   }
 
   #newWorker(): Worker {
@@ -190,11 +143,11 @@ class Trial {
       clock: this.#clock.process(),
       journal: new Journal(),
       life: "alive",
-      gone: Promise.withResolvers(),
+      exit: Promise.withResolvers(),
     };
   }
 
-  async #execute(worker: Worker): Promise<ExecutionEnd | "left" | "nothing to do"> {
+  async #execute(worker: Worker): Promise<ExecutionEnd | "lease lost" | "nothing to do"> {
     const acquired = await this.#sim.acquire(this.#task);
     if (!acquired) return "nothing to do";
     const cancelled = this.#task === JOB ? undefined : { at: this.#cancelledAt, deadline: acquired.promise.timeoutAt };
@@ -204,13 +157,13 @@ class Trial {
     worker.clock.afterWork(acquired.promise.timeoutAt - this.#clock.now(), () => stop.abort());
     try {
       const { end, journal } = await execute(
-        this.#make(worker.clock, () => worker !== this.#worker),
+        this.#create(worker.clock, () => worker !== this.#worker),
         this.#args,
         { ...acquired, ...(cancelled && { cleansUp: JOB }) },
         {
           journal: worker.journal,
           send: this.#sender(worker),
-          watch: (id, _fresh, tell) => this.#watch(worker, id, tell),
+          watch: (id, _fresh, notify) => this.#watch(worker, id, notify),
           runtime: { ...this.#runtime(worker, stop.signal), ...(cancelled && { cancelled }) },
           ...(this.#plan.staysAwake && { suspend: (ids) => this.#wait(worker, ids) }),
         },
@@ -218,7 +171,7 @@ class Trial {
       worker.journal = journal;
       return end;
     } catch (error) {
-      if (error instanceof LeaseLost) return "left";
+      if (error instanceof LeaseLost) return "lease lost";
       throw error;
     }
   }
@@ -233,7 +186,7 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, finished } = this.#world;
+    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, finishedSteps } = this.#dependencies;
     return {
       env,
       errors,
@@ -241,18 +194,18 @@ class Trial {
       events,
       ...(nextArgs && { nextArgs }),
       signal,
-      maxCalls: MOST_CALLS,
+      maxCalls: MAX_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [
-        ...stepFeatures({ finished, kept: this.#files }),
+        ...stepFeatures({ finishedSteps, keptFiles: this.#files }),
         {
           attempt: ({ path, step }, next) => {
             onAttempt?.(path, step.attempt);
-            return this.#world.isReal ? worker.clock.busy(next()) : next();
+            return this.#dependencies.isReal ? worker.clock.busy(next()) : next();
           },
         },
       ],
@@ -262,8 +215,8 @@ class Trial {
   async #startJob(name: string): Promise<string> {
     const id = `other.${name}`;
     if (!this.#sim.get(id)) {
-      await this.#sim.start(id, {}, this.#clock.now() + TEN_YEARS);
-      const outcome = this.#world.job?.(name);
+      await this.#sim.start(id, {}, this.#clock.now() + TEN_YEARS_MS);
+      const outcome = this.#dependencies.job?.(name);
       if (outcome) {
         const { after, result, error } = outcome;
         this.#clock.after(after, () => this.#sim.settle(id, error ? "rejected" : "resolved", error ?? result));
@@ -274,68 +227,74 @@ class Trial {
 
   #sender(worker: Worker): Send {
     return (kind, data) =>
-      this.#point(worker, wordsFor(kind, data), async () => {
+      this.#point(worker, purposeOf(kind, data), async () => {
         const answer = await this.#sim.send(kind, data);
-        this.#answer(data);
+        this.#scheduleAnswer(data);
         return answer;
       });
   }
 
   /** Schedules the answer to a question, or the value for a callback, when its promise is created. */
-  #answer(data: object): void {
+  #scheduleAnswer(data: object): void {
     const { action } = data as { action?: { data?: { id?: string } } };
     const id = action?.data?.id;
-    const promise = id === undefined || this.#asked.has(id) ? undefined : this.#sim.get(id);
+    const promise = id === undefined || this.#answeredPromises.has(id) ? undefined : this.#sim.get(id);
     if (!id || promise?.state !== "pending" || !promise.param.data) return;
     const event = entryIn(promise.param.data) as JournalEntry | CallbackParam;
-    const sent = "callback" in event ? this.#world.callback?.(event.callback) : undefined;
-    const asked = "op" in event && event.kind === "ask" ? this.#world.answer?.(event.op, event.question) : undefined;
-    const given = sent ? { after: sent.after, answer: JSON.stringify(sent.value) } : asked;
-    if (!given) return;
-    this.#asked.add(id);
-    this.#clock.after(given.after, () => this.#sim.settle(id, "resolved", given.answer));
+    const reply = this.#replyTo(event);
+    if (!reply) return;
+    this.#answeredPromises.add(id);
+    this.#clock.after(reply.after, () => this.#sim.settle(id, "resolved", reply.answer));
   }
 
-  /** Makes a request, at which the worker may die. */
-  async #point<T>(worker: Worker, what: string, request: () => Promise<T>): Promise<T> {
+  #replyTo(event: JournalEntry | CallbackParam): { after: number; answer: unknown } | undefined {
+    if ("callback" in event) {
+      const sent = this.#dependencies.callback?.(event.callback);
+      return sent && { after: sent.after, answer: JSON.stringify(sent.value) };
+    }
+    return event.kind === "ask" ? this.#dependencies.answer?.(event.op, event.question) : undefined;
+  }
+
+  /** Sends a request, at which the worker may die. */
+  async #point<T>(worker: Worker, purpose: string, request: () => Promise<T>): Promise<T> {
     const never = new Promise<never>(() => {});
     const latency = this.#plan.latency ?? (() => 0);
     const isDead = () => worker.life === "dead";
     if (isDead()) return never;
-    const n = this.#points.push(what);
+    const n = this.#points.push(purpose);
     const how = this.#plan.deaths.find(({ at }) => at === n)?.how;
-    const way = latency();
-    if (way > 0) await worker.clock.pause(way);
+    const delayThere = latency();
+    if (delayThere > 0) await worker.clock.pause(delayThere);
     if (how === "before") this.#kill(worker);
     if (how === "alone") {
       worker.life = "dying";
-      this.#clock.after(4 * (way + 10), () => this.#kill(worker));
+      this.#clock.after(4 * (delayThere + 10), () => this.#kill(worker));
       return never;
     }
     if (isDead()) return never;
     const answer = await request();
     if (how === "after") this.#kill(worker);
-    const back = latency();
-    if (back > 0) await worker.clock.pause(back);
+    const delayBack = latency();
+    if (delayBack > 0) await worker.clock.pause(delayBack);
     return worker.life === "alive" ? answer : never;
   }
 
   #kill(worker: Worker): void {
     worker.life = "dead";
     worker.clock.stop();
-    worker.gone.resolve("dead");
+    worker.exit.resolve("dead");
   }
 
-  async #watch(worker: Worker, id: string, tell: Parameters<Watch>[2]) {
+  async #watch(worker: Worker, id: string, notify: Parameters<Watch>[2]) {
     if (this.#plan.hasNews !== false) {
       this.#sim.onSettled.add((promise) => {
-        if (promise.id === id && worker.life === "alive") tell(promise);
+        if (promise.id === id && worker.life === "alive") notify(promise);
       });
     }
     return this.#sim.get(id);
   }
 
-  #end(outcome: ExecutionEnd): TrialEnd {
+  #result(outcome: ExecutionEnd): TrialResult {
     const { kind } = outcome;
     const stored = kind === "failed" ? toStored(outcome.error) : undefined;
     const blocked = kind === "blocked" ? { name: "Blocked", message: outcome.reason } : undefined;
@@ -355,12 +314,12 @@ class Trial {
       })),
       isCancelled: this.#task !== JOB,
       stateOf: (job) => this.#sim.get(`other.${job}`)?.state,
-      took: this.#clock.now() - BEGIN,
+      duration: this.#clock.now() - CLOCK_START,
     };
   }
 }
 
-/** The server has ended the job at its deadline. */
+/** The server has timed the job out. */
 class TimedOut extends Error {}
 
 interface Worker {
@@ -368,8 +327,8 @@ interface Worker {
   journal: Journal;
   /** A dying worker's requests that are under way still arrive. */
   life: "alive" | "dying" | "dead";
-  /** Resolves when the worker is dead, or its job has passed to another one by a cancellation. */
-  gone: PromiseWithResolvers<"dead" | "passed">;
+  /** Resolves when the worker is dead, or another one has the job because of a cancellation. */
+  exit: PromiseWithResolvers<"dead" | "replaced">;
   stop?: AbortController;
 }
 
@@ -377,7 +336,7 @@ interface Worker {
 const seedIn = (run: PromiseRecord | undefined): string | undefined =>
   (run && (decodeValue(run.param) as { seed?: string } | undefined))?.seed;
 
-function wordsFor(kind: string, data: object): string {
+function purposeOf(kind: string, data: object): string {
   const { action, id } = data as {
     action?: { kind: string; data: { id: string; param?: { data?: string } } };
     id?: string;
@@ -386,8 +345,8 @@ function wordsFor(kind: string, data: object): string {
     const event: Partial<JournalEntry> | null = entryIn(action.data.param.data);
     return event?.op === undefined ? `promise ${action.data.id}` : `record of ${event.kind} "${event.op}"`;
   }
-  if (kind === "promise.get") return `a look at ${id}`;
-  return kind === "task.suspend" ? "the suspension" : "the end of the job";
+  if (kind === "promise.get") return `a read of ${id}`;
+  return kind === "task.suspend" ? "the suspension" : "the result of the job";
 }
 
 function hashOfFile() {

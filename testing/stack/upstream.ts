@@ -46,12 +46,12 @@ export interface Upstream extends AsyncDisposable {
   readonly url: string;
   /** Every request so far, oldest first. */
   readonly requests: readonly UpstreamRequest[];
-  /** Sets the answer to all later requests, or a function that makes the answers. */
+  /** Sets the answer to all later requests, or a function that creates the answers. */
   answers(answer: UpstreamAnswer | ((request: UpstreamRequest) => UpstreamAnswer)): void;
   /** Sets the answers to the next requests, one each. After these, {@link answers} applies again. */
   answersOnce(...answers: UpstreamAnswer[]): void;
-  /** Resolves when there have been `times` requests in total. Rejects after `ms` milliseconds, by default 15,000. */
-  asked(times: number, ms?: number): Promise<void>;
+  /** Resolves when there have been `count` requests in total. Rejects after `ms` milliseconds, by default 15,000. */
+  waitForRequests(count: number, ms?: number): Promise<void>;
 }
 
 /**
@@ -66,16 +66,16 @@ export interface Upstream extends AsyncDisposable {
  */
 export async function startUpstream(): Promise<Upstream> {
   const requests: UpstreamRequest[] = [];
-  const once: UpstreamAnswer[] = [];
-  let standing: (request: UpstreamRequest) => UpstreamAnswer = () => ({});
-  const waiting = new Set<() => void>();
+  const nextAnswers: UpstreamAnswer[] = [];
+  let answerTo: (request: UpstreamRequest) => UpstreamAnswer = () => ({});
+  const checks = new Set<() => void>();
 
   const serve = async (req: IncomingMessage, res: ServerResponse) => {
     const { method = "GET", url = "/", headers } = req;
     const request = { method, url, headers, body: await text(req) };
     requests.push(request);
-    const answer = once.shift() ?? standing(request);
-    for (const look of waiting) look();
+    const answer = nextAnswers.shift() ?? answerTo(request);
+    for (const check of checks) check();
     if (answer.after) await new Promise((resolve) => setTimeout(resolve, answer.after));
     if (answer.fault === "reset") return void req.socket.resetAndDestroy();
     if (answer.fault === "silence") return;
@@ -90,23 +90,23 @@ export async function startUpstream(): Promise<Upstream> {
     url: server.url,
     requests,
     answers(answer) {
-      standing = typeof answer === "function" ? answer : () => answer;
+      answerTo = typeof answer === "function" ? answer : () => answer;
     },
-    answersOnce: (...answers) => void once.push(...answers),
-    asked(times, ms = 15_000) {
+    answersOnce: (...answers) => void nextAnswers.push(...answers),
+    waitForRequests(count, ms = 15_000) {
       return new Promise((resolve, reject) => {
-        const late = setTimeout(() => {
-          waiting.delete(look);
-          reject(new Error(`asked ${requests.length} times in ${ms} ms, not ${times}`));
+        const timer = setTimeout(() => {
+          checks.delete(check);
+          reject(new Error(`there were ${requests.length} requests in ${ms} ms, not ${count}`));
         }, ms);
-        const look = () => {
-          if (requests.length < times) return;
-          waiting.delete(look);
-          clearTimeout(late);
+        const check = () => {
+          if (requests.length < count) return;
+          checks.delete(check);
+          clearTimeout(timer);
           resolve();
         };
-        waiting.add(look);
-        look();
+        checks.add(check);
+        check();
       });
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),

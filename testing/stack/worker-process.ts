@@ -5,13 +5,14 @@ import { type LogLine, type Program, run, until } from "../simulation/program.ts
  * A worker in its own process.
  *
  * @example
- * const attempts = async (worker: WorkerProcess, job: string) => (await worker.said(job, "job done")).length;
+ * const attempts = async (worker: WorkerProcess, job: string) => (await worker.waitForLog(job, "job done")).length;
  */
 export interface WorkerProcess extends Program {
   readonly healthUrl: string;
-  about(job: string): LogLine[];
+  /** The log lines about a job so far. */
+  logsOf(job: string): LogLine[];
   /** Waits until the worker has logged `msg` about a job `times` times; resolves with all log lines about that job. */
-  said(job: string, msg: string, times?: number): Promise<LogLine[]>;
+  waitForLog(job: string, msg: string, times?: number): Promise<LogLine[]>;
 }
 
 interface WorkerOptions {
@@ -31,30 +32,30 @@ export async function startWorker(
     throw new Error(`LOG_LEVEL: a test reads lines of level info of a worker's log, which ${env.LOG_LEVEL} omits`);
   }
   const program = run(script, { ...options, env: { HEALTH_PORT: "0", ...env } });
-  let ended = false;
+  let hasExited = false;
   void program.exited.then(() => {
-    ended = true;
+    hasExited = true;
   });
   const ready = await until(
     "the worker to be ready",
     () => {
-      // Its first job may already have ended the worker.
-      const said = program.logs().find(({ msg }) => msg === "ready");
-      if (ended && !said) throw new Error(`the worker ended:\n${program.output()}`);
-      return said;
+      // Its first job may already have made the worker exit.
+      const line = program.logs().find(({ msg }) => msg === "ready");
+      if (hasExited && !line) throw new Error(`the worker exited:\n${program.output()}`);
+      return line;
     },
     60_000,
   ).catch(async (error) => {
     await program[Symbol.asyncDispose]();
     throw new Error(`${(error as Error).message}; it wrote:\n${program.output()}`);
   });
-  const about = (job: string) => program.logs().filter((line) => line.job === job);
+  const logsOf = (job: string) => program.logs().filter((line) => line.job === job);
   return Object.assign(program, {
     healthUrl: String(ready.health_url),
-    about,
-    said: (job: string, msg: string, times = 1) =>
+    logsOf,
+    waitForLog: (job: string, msg: string, times = 1) =>
       until(`the worker to log "${msg}" about ${job}`, () => {
-        const lines = about(job);
+        const lines = logsOf(job);
         return lines.filter((line) => line.msg === msg).length >= times ? lines : undefined;
       }),
   });

@@ -13,7 +13,7 @@ export function movable(worker: EdgeWorker): EdgeWorker {
     ...worker,
     async fetch(request, env, context) {
       if (new URL(request.url).pathname !== CLOCK_PATH) return worker.fetch(request, env, context);
-      // An edge that was stopped reads several of these requests when it goes on, in any order.
+      // An edge that was stopped reads several of these requests when it continues, in any order.
       setAhead(Math.max(ahead, Number(await request.text())));
       return new Response(null, { status: 204 });
     },

@@ -8,7 +8,7 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { ahead, CLOCK_VARIABLE, setAhead, shiftDate } from "./shift-date.ts";
 
-const { setTimeout: after, clearTimeout: callOff } = globalThis;
+const { setTimeout: setNativeTimeout, clearTimeout: clearNativeTimeout } = globalThis;
 shiftDate();
 /** Milliseconds of a monotonic clock that moves with the time. */
 const clock = () => performance.now() + ahead;
@@ -23,8 +23,8 @@ class Timer {
   due: number;
 
   constructor(then: () => void, ms: unknown, isRepeated: boolean) {
-    const number = Number(ms);
-    this.#ms = number >= 1 && number < 2 ** 31 ? number : 1;
+    const delay = Number(ms);
+    this.#ms = delay >= 1 && delay < 2 ** 31 ? delay : 1;
     this.#then = then;
     this.#isRepeated = isRepeated;
     this.due = clock() + this.#ms;
@@ -33,7 +33,7 @@ class Timer {
 
   #arm(): NodeJS.Timeout {
     timers.add(this);
-    const native = after(() => this.#fire(), Math.max(this.due - clock(), 0));
+    const native = setNativeTimeout(() => this.#fire(), Math.max(this.due - clock(), 0));
     return this.#isRef ? native : native.unref();
   }
 
@@ -43,20 +43,20 @@ class Timer {
     this.#then();
   }
 
-  /** Rearms the timer after the time was moved. */
-  moved(): void {
-    callOff(this.#native);
+  /** Sets the timer again after the time was moved. */
+  rearm(): void {
+    clearNativeTimeout(this.#native);
     this.#native = this.#arm();
   }
 
   refresh(): this {
     this.due = clock() + this.#ms;
-    this.moved();
+    this.rearm();
     return this;
   }
 
   close(): this {
-    callOff(this.#native);
+    clearNativeTimeout(this.#native);
     timers.delete(this);
     return this;
   }
@@ -93,41 +93,41 @@ const timers = new Set<Timer>();
 const byNumber = new Map<number, Timer>();
 
 type Callback = (...args: unknown[]) => void;
-const timer =
+const createTimer =
   (isRepeated: boolean) =>
   (then: Callback, ms?: unknown, ...args: unknown[]) =>
     new Timer(() => then(...args), ms, isRepeated);
-const clear = (given: unknown) => {
-  if (given instanceof Timer) given.close();
-  else if (byNumber.has(Number(given))) byNumber.get(Number(given))?.close();
-  else callOff(given as NodeJS.Timeout);
+const clear = (timer: unknown) => {
+  if (timer instanceof Timer) timer.close();
+  else if (byNumber.has(Number(timer))) byNumber.get(Number(timer))?.close();
+  else clearNativeTimeout(timer as NodeJS.Timeout);
 };
 
-const setMovedTimeout = Object.assign(timer(false), {
+const setMovedTimeout = Object.assign(createTimer(false), {
   [promisify.custom]: (ms?: number, value?: unknown) =>
     new Promise((resolve) => setMovedTimeout(() => resolve(value), ms)),
 });
 Object.assign(globalThis, {
   setTimeout: setMovedTimeout,
-  setInterval: timer(true),
+  setInterval: createTimer(true),
   clearTimeout: clear,
   clearInterval: clear,
 });
 
 function move(to: number): void {
   setAhead(to);
-  for (const each of [...timers].sort((a, b) => a.due - b.due)) each.moved();
+  for (const timer of [...timers].sort((a, b) => a.due - b.due)) timer.rearm();
 }
 
 // The test sends by how many milliseconds the time is ahead, and gets an answer when this process has followed.
 const socket = connect(Number(process.env[CLOCK_VARIABLE]), "127.0.0.1");
 await once(socket, "connect");
 const lines = createInterface({ input: socket });
-const first = once(lines, "line");
+const firstLine = once(lines, "line");
 lines.on("line", (line) => {
   move(Number(line));
   socket.write("moved\n");
 });
-await first;
-socket.on("error", () => {}); // The test has ended, and so will this process.
+await firstLine;
+socket.on("error", () => {}); // The test is over, and this process will exit.
 socket.unref();

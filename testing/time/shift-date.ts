@@ -14,10 +14,10 @@ export function setAhead(ms: number): void {
 export function shiftDate(): void {
   const machine = Date;
   const { now } = Date;
-  const moved = () => now.call(machine) + ahead;
+  const movedNow = () => now.call(machine) + ahead;
   globalThis.Date = new Proxy(machine, {
-    construct: (target, args, self) => Reflect.construct(target, args.length === 0 ? [moved()] : args, self),
-    apply: () => new machine(moved()).toString(),
-    get: (target, key, self) => (key === "now" ? moved : Reflect.get(target, key, self)),
+    construct: (target, args, self) => Reflect.construct(target, args.length === 0 ? [movedNow()] : args, self),
+    apply: () => new machine(movedNow()).toString(),
+    get: (target, key, self) => (key === "now" ? movedNow : Reflect.get(target, key, self)),
   });
 }

@@ -1,7 +1,7 @@
 /** The time of a stack's processes, which the test moves. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { createServer, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { programPath } from "../../cli/package.ts";
@@ -23,47 +23,25 @@ export interface Time extends AsyncDisposable {
   move(ms: number): Promise<void>;
 }
 
+/** Lets a process know how far the time is ahead; resolves when the process has followed. */
+type Notify = (ahead: number) => Promise<void>;
+
 /** How long the time waits for a process to follow, in real milliseconds. */
-const PATIENCE = 5_000;
+const FOLLOW_TIMEOUT_MS = 5_000;
 
 /**
- * `order` lists the kinds of processes in the order in which they follow; `also` is called after the first kind has followed.
- * A process that is stopped or blocked holds the time up once, for `patience` milliseconds, and follows when it goes on.
+ * `order` lists the kinds of processes in the order in which they follow; `notifyOther` is called after the first kind has
+ * followed. A process that is stopped or blocked holds the time up once, for `timeout` milliseconds, and follows when it
+ * continues.
  */
 export async function startTime(
   order: readonly string[],
-  also: (ahead: number) => Promise<void>,
-  patience = PATIENCE,
+  notifyOther: Notify,
+  timeout = FOLLOW_TIMEOUT_MS,
 ): Promise<Time> {
   let ahead = 0;
-  const tellAlso = patient(also, patience);
-  const kinds = await Promise.all(
-    order.map(async (kind) => {
-      const followers = new Map<Socket, (ahead: number) => Promise<void>>();
-      const server = createServer((socket) => {
-        // A process answers each line, in order.
-        const unanswered: (() => void)[] = [];
-        const tell = (to: number) =>
-          new Promise<void>((resolve) => {
-            unanswered.push(resolve);
-            socket.write(`${to}\n`);
-          });
-        followers.set(socket, patient(tell, patience));
-        socket.on("error", () => {}); // The process was killed; "close" follows.
-        socket.on("close", () => {
-          followers.delete(socket);
-          for (const resolve of unanswered) resolve();
-        });
-        createInterface({ input: socket })
-          .on("line", () => unanswered.shift()?.())
-          .on("error", () => {});
-        void tell(ahead);
-      });
-      await once(server.listen(0, "127.0.0.1"), "listening");
-      const { port } = server.address() as AddressInfo;
-      return { kind, port, server, followers };
-    }),
-  );
+  const notifyOtherInTime = withTimeout(notifyOther, timeout);
+  const kinds = await Promise.all(order.map((kind) => listenFor(kind, () => ahead, timeout)));
   return {
     get ahead() {
       return ahead;
@@ -75,8 +53,8 @@ export async function startTime(
     async move(ms) {
       ahead += ms;
       for (const [i, { followers }] of kinds.entries()) {
-        await Promise.all([...followers.values()].map((tell) => tell(ahead)));
-        if (i === 0) await tellAlso(ahead);
+        await Promise.all([...followers.values()].map((notify) => notify(ahead)));
+        if (i === 0) await notifyOtherInTime(ahead);
       }
     },
     async [Symbol.asyncDispose]() {
@@ -88,20 +66,54 @@ export async function startTime(
   };
 }
 
-/** Waits for `tell` at most `ms` milliseconds, and not at all while an earlier call has not ended. */
-function patient(tell: (ahead: number) => Promise<void>, ms: number): (ahead: number) => Promise<void> {
+interface FollowerKind {
+  kind: string;
+  port: number;
+  server: Server;
+  followers: ReadonlyMap<Socket, Notify>;
+}
+
+/** Accepts the connections of the processes of a kind, which follow the time. */
+async function listenFor(kind: string, ahead: () => number, timeout: number): Promise<FollowerKind> {
+  const followers = new Map<Socket, Notify>();
+  const server = createServer((socket) => {
+    // A process answers each line, in order.
+    const unanswered: (() => void)[] = [];
+    const notify: Notify = (to) =>
+      new Promise<void>((resolve) => {
+        unanswered.push(resolve);
+        socket.write(`${to}\n`);
+      });
+    followers.set(socket, withTimeout(notify, timeout));
+    socket.on("error", () => {}); // The process was killed; "close" follows.
+    socket.on("close", () => {
+      followers.delete(socket);
+      for (const resolve of unanswered) resolve();
+    });
+    createInterface({ input: socket })
+      .on("line", () => unanswered.shift()?.())
+      .on("error", () => {});
+    void notify(ahead());
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  return { kind, port, server, followers };
+}
+
+/** Waits for `notify` at most `ms` milliseconds, and not at all while an earlier call has not finished. */
+function withTimeout(notify: Notify, ms: number): Notify {
   let isLate = false;
   return async (ahead) => {
-    const told = tell(ahead).finally(() => {
+    const notification = notify(ahead).finally(() => {
       isLate = false;
     });
-    told.catch(() => {}); // It may fail when nobody waits any more.
+    notification.catch(() => {}); // It may fail when nobody waits for it.
     if (isLate) return;
-    const over = new AbortController();
-    const late = sleep(ms, undefined, { signal: over.signal }).then(() => {
+    const cancellation = new AbortController();
+    const deadline = sleep(ms, undefined, { signal: cancellation.signal }).then(() => {
       isLate = true;
     });
-    late.catch(() => {});
-    await Promise.race([told, late]).finally(() => over.abort());
+    deadline.catch(() => {});
+    await Promise.race([notification, deadline]).finally(() => cancellation.abort());
   };
 }

@@ -7,18 +7,18 @@ const at = (time: string) => Date.parse(time);
 describe("the part of a month that the archive can have is", () => {
   test.each([
     ["none", 2013, 5, "2013-04-30"],
-    ["part", 2013, 5, "2013-05-01"],
-    ["part", 2013, 5, "2013-05-31"],
-    ["part", 2013, 5, "2013-06-05"],
-    ["whole", 2013, 5, "2013-06-06"],
+    ["partial", 2013, 5, "2013-05-01"],
+    ["partial", 2013, 5, "2013-05-31"],
+    ["partial", 2013, 5, "2013-06-05"],
+    ["complete", 2013, 5, "2013-06-06"],
     ["none", 2014, 1, "2013-12-31"],
-    ["part", 2013, 12, "2014-01-05"],
-    ["whole", 2013, 12, "2014-01-06"],
-    ["part", 2012, 2, "2012-03-05"],
-    ["whole", 2012, 2, "2012-03-06"],
-    ["part", 2013, 2, "2013-03-05"],
-    ["whole", 2013, 2, "2013-03-06"],
-    ["whole", 1940, 1, "2013-03-06"],
+    ["partial", 2013, 12, "2014-01-05"],
+    ["complete", 2013, 12, "2014-01-06"],
+    ["partial", 2012, 2, "2012-03-05"],
+    ["complete", 2012, 2, "2012-03-06"],
+    ["partial", 2013, 2, "2013-03-05"],
+    ["complete", 2013, 2, "2013-03-06"],
+    ["complete", 1940, 1, "2013-03-06"],
     ["none", 9999, 12, "2013-03-06"],
   ])("%s of %i-%i on %s", (availability, year, month, day) => {
     // At every hour of that day.
@@ -29,24 +29,24 @@ describe("the part of a month that the archive can have is", () => {
 
   test.each([
     // The month begins in the east first.
-    ["part", "Pacific/Kiritimati", "2013-04-30T10:00:00Z"],
+    ["partial", "Pacific/Kiritimati", "2013-04-30T10:00:00Z"],
     ["none", "Pacific/Kiritimati", "2013-04-30T09:59:59Z"],
-    ["part", "Pacific/Pago_Pago", "2013-05-01T11:00:00Z"],
+    ["partial", "Pacific/Pago_Pago", "2013-05-01T11:00:00Z"],
     ["none", "Pacific/Pago_Pago", "2013-05-01T10:59:59Z"],
-    ["whole", "Asia/Tokyo", "2013-06-05T15:00:00Z"],
-    ["part", "Asia/Tokyo", "2013-06-05T14:59:59Z"],
+    ["complete", "Asia/Tokyo", "2013-06-05T15:00:00Z"],
+    ["partial", "Asia/Tokyo", "2013-06-05T14:59:59Z"],
   ])("%s of 2013-5 by the days of %s at %s", (availability, timezone, now) => {
     expect(monthAvailability(2013, 5, { longitude: 0, timezone }, at(now))).toBe(availability);
   });
 
   test.each([
-    // If only the coordinates are known, a month has begun as soon as it may have begun, and is whole only when it must be.
-    ["part", 180, "2013-04-30T10:00:00Z"],
-    ["part", -171.4, "2013-04-30T10:00:00Z"],
+    // If only the coordinates are known, a month has begun as soon as it may have begun, and is complete only when it must be.
+    ["partial", 180, "2013-04-30T10:00:00Z"],
+    ["partial", -171.4, "2013-04-30T10:00:00Z"],
     ["none", -122.3, "2013-04-30T23:59:59Z"],
-    ["part", -122.3, "2013-05-01T08:00:00Z"],
-    ["part", -122.3, "2013-06-06T07:00:00Z"],
-    ["whole", -122.3, "2013-06-06T12:10:00Z"],
+    ["partial", -122.3, "2013-05-01T08:00:00Z"],
+    ["partial", -122.3, "2013-06-06T07:00:00Z"],
+    ["complete", -122.3, "2013-06-06T12:10:00Z"],
   ])("%s of 2013-5 at %i degrees east at %s", (availability, longitude, now) => {
     expect(monthAvailability(2013, 5, { longitude }, at(now))).toBe(availability);
   });

@@ -22,14 +22,14 @@ export function monthAvailability(
   month: number,
   place: Coordinates,
   now: number,
-): "none" | "part" | "whole" {
+): "none" | "partial" | "complete" {
   const { earliest, latest } = today(place, now);
   if (latest < monthBounds(year, month).first) return "none";
-  return isWhole(year, month, earliest) ? "whole" : "part";
+  return isComplete(year, month, earliest) ? "complete" : "partial";
 }
 
-/** Whether the archive has the whole month on this day (`YYYY-MM-DD`) at the place. */
-export function isWhole(year: number, month: number, day: string): boolean {
+/** Whether the archive has the complete month on this day (`YYYY-MM-DD`) at the place. */
+export function isComplete(year: number, month: number, day: string): boolean {
   return day >= isoDate(Date.parse(monthBounds(year, month).last) + ARCHIVE_LAG_DAYS * DAY);
 }
 
@@ -40,10 +40,10 @@ export function today({ longitude, timezone }: Coordinates, now: number): { earl
     return { earliest: day, latest: day };
   }
   // A zone is up to 4 hours off solar time; some islands just east of the date line use the date west of it.
-  const sun = longitude / 15;
-  const ahead = longitude < -140 ? 14 : Math.min(sun + 4, 14);
-  const behind = Math.max(sun - 4, -12);
-  return { earliest: isoDate(now + behind * HOUR), latest: isoDate(now + ahead * HOUR) };
+  const solarOffset = longitude / 15;
+  const latestOffset = longitude < -140 ? 14 : Math.min(solarOffset + 4, 14);
+  const earliestOffset = Math.max(solarOffset - 4, -12);
+  return { earliest: isoDate(now + earliestOffset * HOUR), latest: isoDate(now + latestOffset * HOUR) };
 }
 
 /** The day of an instant in UTC, `YYYY-MM-DD`. */
@@ -56,15 +56,15 @@ export function canonicalZone(zone: string): string | undefined {
   // Excludes offsets such as `+05:00`, which Intl accepts.
   if (!/^[A-Za-z][\w+\-/]{0,63}$/.test(zone)) return undefined;
   try {
-    const known = new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
-    return RENAMED[known] ?? known;
+    const { timeZone } = new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions();
+    return RENAMED_ZONES[timeZone] ?? timeZone;
   } catch {
     return undefined;
   }
 }
 
 /** Renamed zones that ICU resolves to their old or new names, depending on its version: job names must not depend on that. */
-const RENAMED: Readonly<Record<string, string>> = {
+const RENAMED_ZONES: Readonly<Record<string, string>> = {
   "Africa/Asmera": "Africa/Asmara",
   "America/Buenos_Aires": "America/Argentina/Buenos_Aires",
   "America/Catamarca": "America/Argentina/Catamarca",

@@ -3,31 +3,31 @@ import { monthBounds } from "./calendar.ts";
 import { type DailyWeather, type Month, month } from "./month.ts";
 import { ArchiveEnv, archiveOf } from "./open-meteo.ts";
 
-/** How much longer than its request the step may take, in seconds. */
-const MARGIN = 5;
+/** How much longer than its request the step may take. */
+const STEP_MARGIN_SECONDS = 5;
 
 /** Gathers a month of daily weather with one request, whose answer is the job's result. */
 export const gatherMonth = implement(
   month,
-  async (ctx, asked) => {
+  async (ctx, args) => {
     const { UPSTREAM_CONCURRENCY: limit, UPSTREAM_TIMEOUT_SECONDS: seconds } = ctx.env;
-    const weather = await ctx.step("request", (step) => request(step, asked), {
+    const weather = await ctx.step("request", (step) => request(step, args), {
       retry: { maxDuration: HOUR },
       concurrency: { name: "weather archive", limit },
-      timeout: (seconds + MARGIN) * SECOND,
+      timeout: (seconds + STEP_MARGIN_SECONDS) * SECOND,
     });
-    return asked.requested_on === undefined ? weather : partial(weather);
+    return args.requested_on === undefined ? weather : asPartial(weather);
   },
   { env: ArchiveEnv },
 );
 
-async function request(step: Step<ArchiveEnv>, asked: Month): Promise<DailyWeather> {
-  const weather = await archiveOf(step.env).daily(period(asked), step);
-  refuseIncomplete(asked, weather);
+async function request(step: Step<ArchiveEnv>, args: Month): Promise<DailyWeather> {
+  const weather = await archiveOf(step.env).daily(period(args), step);
+  refuseIncomplete(args, weather);
   return weather;
 }
 
-/** The days to request: the whole month, or up to the day on which an unfinished month was asked for. */
+/** The days to request: the whole month, or up to the day on which an unfinished month was requested. */
 function period({ latitude, longitude, year, month, timezone, requested_on }: Month) {
   const { first, last } = monthBounds(year, month);
   const end = requested_on !== undefined && requested_on < last ? requested_on : last;
@@ -35,7 +35,7 @@ function period({ latitude, longitude, year, month, timezone, requested_on }: Mo
 }
 
 /** How long after its end a month without its last days counts as late, and not as a month with a gap. */
-const LATE = 60 * DAY;
+const MAX_DELAY_MS = 60 * DAY;
 
 /**
  * Refuses a month that ended recently and whose last day is still empty, because a result is never refreshed. The archive
@@ -44,10 +44,10 @@ const LATE = 60 * DAY;
  */
 function refuseIncomplete({ year, month, requested_on }: Month, weather: DailyWeather): void {
   const { last } = monthBounds(year, month);
-  const complete = completeThrough(weather);
-  if (requested_on !== undefined || complete === last || Date.now() - Date.parse(last) > LATE) return;
+  const lastDay = completeThrough(weather);
+  if (requested_on !== undefined || lastDay === last || Date.now() - Date.parse(last) > MAX_DELAY_MS) return;
   throw new NonRetryableError(
-    `the archive does not have the whole month yet, only up to ${complete ?? "no day"}; ask again later`,
+    `the archive does not have the complete month yet, only up to ${lastDay ?? "no day"}; ask again later`,
   );
 }
 
@@ -57,11 +57,12 @@ function completeThrough({ daily }: DailyWeather): string | undefined {
   return daily.time.findLast((_day, i) => series.some((values) => values[i] !== null));
 }
 
-function partial(weather: DailyWeather) {
+/** Marks the weather of a month that the archive could not have complete. */
+function asPartial(weather: DailyWeather) {
   return {
     ...weather,
     partial: true,
-    partial_reason: "the month was not over, or not yet whole in the archive, when it was asked for",
+    partial_reason: "the month was not over, or not yet complete in the archive, when it was requested",
     complete_through: completeThrough(weather) ?? null,
   };
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { dayAsked, month, monthToGather, rounded, startGathering } from "./month.ts";
+import { month, monthToGather, requestDay, roundDegrees, startGathering } from "./month.ts";
 
 const MONTH = { latitude: 53.5, longitude: -113.5, year: 2013, month: 5 };
 
@@ -51,16 +51,16 @@ test.each([
   [-0.00001, 0],
   [0.1 + 0.2, 0.3],
   [90, 90],
-])("%d degrees are rounded to four decimals: %d", (degrees, kept) => {
-  expect(Object.is(rounded(degrees), kept)).toBe(true);
+])("%d degrees are rounded to four decimals: %d", (degrees, result) => {
+  expect(Object.is(roundDegrees(degrees), result)).toBe(true);
 });
 
 test("the recorded day of a request lies in the requested month, or after it", () => {
   // In UTC it is still April, but at these coordinates May may have begun.
-  expect(dayAsked({ longitude: 170 }, 2013, 5, Date.parse("2013-04-30T20:00:00Z"))).toBe("2013-05-01");
-  expect(dayAsked({ longitude: -122.3 }, 2013, 5, Date.parse("2013-06-02T01:00:00Z"))).toBe("2013-06-02");
+  expect(requestDay({ longitude: 170 }, 2013, 5, Date.parse("2013-04-30T20:00:00Z"))).toBe("2013-05-01");
+  expect(requestDay({ longitude: -122.3 }, 2013, 5, Date.parse("2013-06-02T01:00:00Z"))).toBe("2013-06-02");
   const place = { longitude: 0, timezone: "Asia/Tokyo" };
-  expect(dayAsked(place, 2013, 5, Date.parse("2013-05-19T20:00:00Z"))).toBe("2013-05-20");
+  expect(requestDay(place, 2013, 5, Date.parse("2013-05-19T20:00:00Z"))).toBe("2013-05-20");
 });
 
 test.each([
@@ -69,10 +69,9 @@ test.each([
   ["Asia/Calcutta", "2013-04-30T18:31:00Z", 2013, 5, "2013-05-01"],
   ["Pacific/Honolulu", "2013-05-01T09:00:00Z", 2013, 5, undefined],
 ] as const)("whether a month has begun depends on the day in %s at %s", async (timezone, now, year, month, day) => {
-  const asked = { latitude: -36.84849, longitude: 174.76333, year, month, timezone };
-  const { input } = startGathering;
+  const input = { latitude: -36.84849, longitude: 174.76333, year, month, timezone };
   const args = async () => {
-    const parsed = await input.schema.parseAsync(asked);
+    const parsed = await startGathering.input.schema.parseAsync(input);
     return monthToGather(parsed as never, { now: Date.parse(now) });
   };
   if (day === undefined) await expect(args()).rejects.toThrow("2013-05 has not begun");

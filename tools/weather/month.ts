@@ -20,12 +20,13 @@ const Month = z.object({
   month: z.int().min(1).max(12),
   /** An IANA time zone name; absent: the zone at the coordinates. */
   timezone: z.string().optional(),
-  /** The day of the request, present only while the archive cannot have the whole month. */
+  /** The day of the request, present only while the archive cannot have the complete month. */
   requested_on: z.iso.date().optional(),
 });
 export type Month = z.infer<typeof Month>;
 
-const values = z.array(z.number().nullable());
+/** A value for each day; null if the archive has none. */
+const DailyValues = z.array(z.number().nullable());
 
 /** The archive's answer; its other fields are passed on. */
 export const DailyWeather = z.looseObject({
@@ -35,9 +36,9 @@ export const DailyWeather = z.looseObject({
   daily_units: z.record(z.string(), z.string()),
   daily: z.looseObject({
     time: z.array(z.string()),
-    temperature_2m_max: values,
-    temperature_2m_min: values,
-    precipitation_sum: values,
+    temperature_2m_max: DailyValues,
+    temperature_2m_min: DailyValues,
+    precipitation_sum: DailyValues,
   }),
 });
 export type DailyWeather = z.infer<typeof DailyWeather>;
@@ -46,7 +47,7 @@ export const month = defineJob({
   kind: "weather_data",
   args: Month,
   result: DailyWeather,
-  id: ({ year, month, ...where }) => `${placeId(where)}_${year}_${month}${zoneAndDay(where)}`,
+  id: ({ year, month, ...place }) => `${placeId(place)}_${year}_${month}${zoneAndDay(place)}`,
   deadline: HOUR,
   shared: true,
   view: weatherChart(""),
@@ -86,7 +87,7 @@ export function zoneAndDay({ timezone, requested_on }: Pick<Month, "timezone" | 
 }
 
 /** Rounds to four decimals, about ten meters, which is finer than the archive's grid. */
-export const rounded = (degrees: number): number => Math.round(degrees * 10_000) / 10_000 + 0;
+export const roundDegrees = (degrees: number): number => Math.round(degrees * 10_000) / 10_000 + 0;
 
 /** The input fields of all weather tools. */
 export const placeInput = {
@@ -105,7 +106,7 @@ export const placeInput = {
     .describe("IANA; the place's by default."),
 };
 
-const input = z.object({
+const MonthInput = z.object({
   latitude: placeInput.latitude,
   longitude: placeInput.longitude,
   // The upper bound of the archive depends on the day: see `monthToGather`.
@@ -127,7 +128,7 @@ export const startGathering = defineDurableTool({
   description:
     "Start gathering a month of historical daily weather (highest and lowest temperature, precipitation) at a place. " +
     "Returns a job_name at once, for await_result.",
-  input,
+  input: MonthInput,
   annotations,
   args: monthToGather,
   output: z.object({
@@ -139,11 +140,11 @@ export const startGathering = defineDurableTool({
     const notes = [];
     if (generation > 1) {
       const base = jobName.slice(0, jobName.lastIndexOf("~"));
-      notes.push(`Attempt ${generation}: an earlier attempt under ${base} ended without a result.`);
+      notes.push(`Attempt ${generation}: an earlier attempt under ${base} finished without a result.`);
     }
     if (args.requested_on) {
       notes.push(
-        `The archive cannot have this month whole yet, so the result will be partial, as of ${args.requested_on}.`,
+        `The archive cannot have the complete month yet, so the result will be partial, as of ${args.requested_on}.`,
       );
     }
     return { job_name: jobName, status, ...(notes.length > 0 && { note: notes.join(" ") }) };
@@ -155,15 +156,19 @@ export const weatherData = defineDurableTool({
   name: "weather_data",
   title: "Weather of a month",
   description: "As start_gathering, but wait for the data; a longer job answers with its job_name.",
-  input,
+  input: MonthInput,
   annotations,
   args: monthToGather,
 });
 
 /** The stored arguments. @throws {ToolError} for a month that has not begun */
-export function monthToGather(asked: z.output<typeof input>, { now }: Pick<ToolContext, "now">): Month {
-  const place = { latitude: rounded(asked.latitude), longitude: rounded(asked.longitude), timezone: asked.timezone };
-  const { year, month } = asked;
+export function monthToGather(input: z.output<typeof MonthInput>, { now }: Pick<ToolContext, "now">): Month {
+  const place = {
+    latitude: roundDegrees(input.latitude),
+    longitude: roundDegrees(input.longitude),
+    timezone: input.timezone,
+  };
+  const { year, month } = input;
   const availability = monthAvailability(year, month, place, now);
   if (availability === "none") {
     const present = today(place, now).latest.slice(0, 7);
@@ -175,12 +180,12 @@ export function monthToGather(asked: z.output<typeof input>, { now }: Pick<ToolC
     ...place,
     year,
     month,
-    requested_on: availability === "part" ? dayAsked(place, year, month, now) : undefined,
+    requested_on: availability === "partial" ? requestDay(place, year, month, now) : undefined,
   });
 }
 
 /** The day of a request for an incomplete month. Without a time zone it is the day in UTC, or the month's first day if later. */
-export function dayAsked(
+export function requestDay(
   place: { longitude: number; timezone?: string | undefined },
   year: number,
   month: number,

@@ -23,8 +23,20 @@ function attemptOf({
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const metrics = { count() {}, observe: (_name: string, _seconds: number, labels = {}) => statuses.push(labels) };
   const file = () => Promise.reject(new Error("no files here"));
-  const more = { owner: "", env: {}, log, metrics, progress() {}, file, read: file };
-  return { attempt, idempotencyKey, signal, deadline, ...more, statuses };
+  return {
+    attempt,
+    idempotencyKey,
+    signal,
+    deadline,
+    owner: "",
+    env: {},
+    log,
+    metrics,
+    progress() {},
+    file,
+    read: file,
+    statuses,
+  };
 }
 
 test.each([

@@ -24,16 +24,16 @@ export interface Period {
 }
 
 /** How many unusable answers make a step fail: unlike outages, they do not go away by themselves. */
-const MAX_UNUSABLE = 4;
+const MAX_UNUSABLE_ANSWERS = 4;
 
 /** For how many steps unusable answers are counted. The count of a forgotten step starts from 0 again, as after a crash. */
-const COUNTED_STEPS = 10_000;
+const MAX_COUNTED_STEPS = 10_000;
 
-const MAX_BYTES = 1_000_000;
-const MAX_REASON = 300;
+const MAX_ANSWER_BYTES = 1_000_000;
+const MAX_REASON_CHARACTERS = 300;
 
-/** How long before the job's deadline a request must end, in milliseconds, so that its outcome can be stored. */
-const MARGIN = 1_000;
+/** How long before the job's deadline a request must be over, so that its outcome can be stored. */
+const DEADLINE_MARGIN_MS = 1_000;
 
 const archives = new WeakMap<ArchiveEnv, OpenMeteo>();
 
@@ -46,9 +46,10 @@ export function archiveOf(env: ArchiveEnv): OpenMeteo {
 
 class OpenMeteo {
   readonly #url: string;
+  /** The time for one request, in milliseconds. */
   readonly #timeout: number;
   /** The number of unusable answers by step. Attempts in between may have failed for other reasons. */
-  readonly #unusable = new LRUCache<string, number>({ max: COUNTED_STEPS });
+  readonly #unusable = new LRUCache<string, number>({ max: MAX_COUNTED_STEPS });
 
   constructor({ WEATHER_API_URL, UPSTREAM_TIMEOUT_SECONDS }: ArchiveEnv) {
     this.#url = WEATHER_API_URL;
@@ -56,17 +57,17 @@ class OpenMeteo {
   }
 
   /**
-   * Requests the daily weather of a period, and ends before the job's deadline. Resolves with the archive's answer.
+   * Requests the daily weather of a period, and returns before the job's deadline. Resolves with the archive's answer.
    *
    * @throws {NonRetryableError} for failures that trying again cannot change
-   * @throws {RetryableError} when the archive says when to try again
+   * @throws {RetryableError} if the archive says when to try again
    * @throws {Error} for other failures
    */
   async daily(period: Period, step: Step): Promise<DailyWeather> {
-    const limit = Math.min(this.#timeout, step.deadline - Date.now() - MARGIN);
-    if (limit <= 0) throw new Error("the job's time ran out while other requests were under way");
-    const { status, retryAfter, text } = await this.#get(this.#address(period), limit, step);
-    if (status === 200) return this.#usable(step, () => parse(text, period));
+    const timeout = Math.min(this.#timeout, step.deadline - Date.now() - DEADLINE_MARGIN_MS);
+    if (timeout <= 0) throw new Error("the job's time ran out while other requests were under way");
+    const { status, retryAfter, text } = await this.#get(this.#address(period), timeout, step);
+    if (status === 200) return this.#usable(step, () => parseAnswer(text, period));
     const reason = reasonIn(text);
     const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
     const isTemporary = status === 408 || status === 429 || status >= 500;
@@ -74,13 +75,14 @@ class OpenMeteo {
     throw retryAfter === undefined ? new Error(message) : new RetryableError(message, { retryAfter });
   }
 
-  #usable({ idempotencyKey, attempt }: Step, read: () => DailyWeather): DailyWeather {
+  /** The result of `parse`, which throws for an unusable answer. */
+  #usable({ idempotencyKey, attempt }: Step, parse: () => DailyWeather): DailyWeather {
     try {
-      return read();
+      return parse();
     } catch (error) {
       const times = (this.#unusable.get(idempotencyKey) ?? 0) + 1;
       this.#unusable.set(idempotencyKey, times);
-      if (times < MAX_UNUSABLE) throw error;
+      if (times < MAX_UNUSABLE_ANSWERS) throw error;
       throw new NonRetryableError(`gave up after ${attempt} attempts: ${(error as Error).message}`);
     }
   }
@@ -92,28 +94,31 @@ class OpenMeteo {
     return url;
   }
 
-  async #get(url: URL, limit: number, { signal, metrics }: Step) {
-    const began = performance.now();
-    const timeout = AbortSignal.timeout(limit);
-    let measured = "none";
+  async #get(url: URL, timeout: number, { signal, metrics }: Step) {
+    const startedAt = performance.now();
+    let statusClass = "none";
     try {
       // A redirect could lead anywhere, so it is not followed, and counts as an answer.
-      const response = await fetch(url, { redirect: "manual", signal: AbortSignal.any([signal, timeout]) });
+      const response = await fetch(url, {
+        redirect: "manual",
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeout)]),
+      });
       const { status, headers } = response;
       const text = await readText(response);
-      measured = `${Math.floor(status / 100)}xx`;
+      statusClass = `${Math.floor(status / 100)}xx`;
       return { status, retryAfter: parseRetryAfter(headers.get("Retry-After")), text };
     } catch (error) {
-      throw new Error(whyNoAnswer(error, limit), { cause: error });
+      throw new Error(failureOf(error, timeout), { cause: error });
     } finally {
-      metrics.observe("upstream_request", (performance.now() - began) / 1_000, { status: measured });
+      metrics.observe("upstream_request", (performance.now() - startedAt) / 1_000, { status: statusClass });
     }
   }
 }
 
-function whyNoAnswer(error: unknown, limit: number): string {
+/** Why there was no answer. */
+function failureOf(error: unknown, timeout: number): string {
   if (!(error instanceof Error)) return "Open-Meteo could not be reached";
-  if (error.name === "TimeoutError") return `Open-Meteo did not answer within ${Math.round(limit / 1000)} s`;
+  if (error.name === "TimeoutError") return `Open-Meteo did not answer within ${Math.round(timeout / 1_000)} s`;
   const cause = error.cause as { code?: unknown } | undefined;
   return `Open-Meteo could not be reached${typeof cause?.code === "string" ? ` (${cause.code})` : ""}`;
 }
@@ -125,7 +130,7 @@ async function readText(response: Response): Promise<string | undefined> {
   let size = 0;
   for await (const chunk of response.body) {
     size += chunk.byteLength;
-    if (size > MAX_BYTES) return undefined;
+    if (size > MAX_ANSWER_BYTES) return undefined;
     chunks.push(chunk);
   }
   return new Blob(chunks as Uint8Array<ArrayBuffer>[]).text();
@@ -133,21 +138,21 @@ async function readText(response: Response): Promise<string | undefined> {
 
 /** The reason in an error answer: `{"error": true, "reason": "…"}`. */
 function reasonIn(text: string | undefined): string | undefined {
-  const body = z.object({ reason: z.string() }).safeParse(json(text));
+  const body = z.object({ reason: z.string() }).safeParse(parseJson(text));
   if (!body.success) return undefined;
-  return body.data.reason.replace(/\p{Cc}+/gu, " ").slice(0, MAX_REASON);
+  return body.data.reason.replace(/\p{Cc}+/gu, " ").slice(0, MAX_REASON_CHARACTERS);
 }
 
-function parse(text: string | undefined, { start_date, end_date }: Period): DailyWeather {
+function parseAnswer(text: string | undefined, { start_date, end_date }: Period): DailyWeather {
   if (text === undefined) throw new Error("Open-Meteo's answer is larger than 1 MB");
-  const body = json(text);
+  const body = parseJson(text);
   if (body === undefined) throw new Error("Open-Meteo's answer is not JSON");
-  const checked = DailyWeather.safeParse(body);
-  if (!checked.success) {
-    const where = checked.error.issues[0]?.path.join(".") || "the whole of it";
-    throw new Error(`Open-Meteo's answer is not daily weather (${where})`);
+  const weather = DailyWeather.safeParse(body);
+  if (!weather.success) {
+    const path = weather.error.issues[0]?.path.join(".") || "the whole of it";
+    throw new Error(`Open-Meteo's answer is not daily weather (${path})`);
   }
-  const { time, temperature_2m_max, temperature_2m_min, precipitation_sum } = checked.data.daily;
+  const { time, temperature_2m_max, temperature_2m_min, precipitation_sum } = weather.data.daily;
   const days = daysFrom(start_date, end_date);
   const series = [time, temperature_2m_max, temperature_2m_min, precipitation_sum];
   if (series.some((list) => list.length !== days.length) || days.some((day, i) => day !== time[i])) {
@@ -156,7 +161,7 @@ function parse(text: string | undefined, { start_date, end_date }: Period): Dail
   return body as DailyWeather;
 }
 
-function json(text: string | undefined): unknown {
+function parseJson(text: string | undefined): unknown {
   try {
     return JSON.parse(text ?? "");
   } catch {

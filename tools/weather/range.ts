@@ -1,28 +1,28 @@
 /** A span of months of daily weather at a place, composed of the jobs of its months. */
 import * as z from "zod";
 import { type Answer, DAY, defineDurableTool, defineJob, type ToolContext, ToolError } from "../../core/index.ts";
-import { isWhole, monthAvailability, today } from "./calendar.ts";
+import { isComplete, monthAvailability, today } from "./calendar.ts";
 import {
   annotations,
   DailyWeather,
-  dayAsked,
   FIRST_YEAR,
   type Month,
   monthArgs,
   placeId,
   placeInput,
-  rounded,
+  requestDay,
+  roundDegrees,
   weatherChart,
   zoneAndDay,
 } from "./month.ts";
 
 const MAX_MONTHS = 240;
 
-/** The most months that are gathered without the caller's confirmation. */
-export const CONFIRM_ABOVE = 24;
+/** How many months are gathered without the caller's confirmation. */
+export const MAX_UNCONFIRMED_MONTHS = 24;
 
 /** The name of the question that asks for confirmation. */
-export const CONFIRM = "confirm";
+export const CONFIRM_QUESTION = "confirm";
 
 const YearMonth = z.string().regex(/^\d{4}-(0[1-9]|1[0-2])$/);
 
@@ -34,7 +34,7 @@ const Range = z.object({
   from: YearMonth,
   to: YearMonth,
   timezone: z.string().optional(),
-  /** The day of the request, present only while the archive cannot have all months whole. */
+  /** The day of the request, present only while the archive cannot have all months complete. */
   requested_on: z.iso.date().optional(),
   /** The earliest possible day at the place then; present with `requested_on`. Not part of the name. */
   earliest: z.iso.date().optional(),
@@ -60,7 +60,7 @@ export const range = defineJob({
   kind: "weather_range",
   args: Range,
   result: Gathered,
-  id: ({ from, to, ...where }) => `${placeId(where)}_${from}_${to}${zoneAndDay(where)}`,
+  id: ({ from, to, ...place }) => `${placeId(place)}_${from}_${to}${zoneAndDay(place)}`,
   // Arguments that are not part of the name do not change the result.
   otherArguments: "accept",
   // Leaves time for a person to answer; the months have their own deadlines.
@@ -73,13 +73,20 @@ export const range = defineJob({
 });
 
 /** The arguments of the jobs of the months, in order. */
-export function monthsOf(asked: Range): Month[] {
-  const { from, to, requested_on, earliest, latitude, longitude, timezone } = asked;
+export function monthsOf(args: Range): Month[] {
+  const { from, to, requested_on, earliest, latitude, longitude, timezone } = args;
   const first = monthIndex(from);
   return Array.from({ length: monthIndex(to) - first + 1 }, (_, i) => {
     const [year, month] = [Math.floor((first + i) / 12), ((first + i) % 12) + 1];
-    const isPart = earliest !== undefined && !isWhole(year, month, earliest);
-    return monthArgs({ latitude, longitude, year, month, timezone, requested_on: isPart ? requested_on : undefined });
+    const isPartial = earliest !== undefined && !isComplete(year, month, earliest);
+    return monthArgs({
+      latitude,
+      longitude,
+      year,
+      month,
+      timezone,
+      requested_on: isPartial ? requested_on : undefined,
+    });
   });
 }
 
@@ -94,7 +101,7 @@ const yearMonth = z
   .refine((month) => YearMonth.safeParse(month).success, { message: "it is not a month", abort: true })
   .refine((month) => month >= `${FIRST_YEAR}`, `the archive begins in ${FIRST_YEAR}`);
 
-const input = z.object({
+const RangeInput = z.object({
   latitude: placeInput.latitude,
   longitude: placeInput.longitude,
   from: yearMonth.describe("First month, YYYY-MM, from 1940-01."),
@@ -107,8 +114,8 @@ export const weatherRange = defineDurableTool({
   job: range,
   name: "weather_range",
   title: "Weather of a span of months",
-  description: `Daily weather of a span of months, as weather_data; the user has to agree to more than ${CONFIRM_ABOVE}.`,
-  input,
+  description: `Daily weather of a span of months, as weather_data; the user has to agree to more than ${MAX_UNCONFIRMED_MONTHS}.`,
+  input: RangeInput,
   consent: ["confirm"],
   annotations,
   args: rangeToGather,
@@ -118,56 +125,58 @@ export const weatherRange = defineDurableTool({
 });
 
 /** The stored arguments. @throws {ToolError} for an invalid range, or one that needs a confirmation */
-async function rangeToGather(asked: z.output<typeof input>, context: ToolContext): Promise<Range> {
+async function rangeToGather(input: z.output<typeof RangeInput>, context: ToolContext): Promise<Range> {
   const { now, asks, mayConfirm, jobs } = context;
-  const { from, to, timezone, confirm = false } = asked;
-  const place = { latitude: rounded(asked.latitude), longitude: rounded(asked.longitude), timezone };
+  const { from, to, timezone, confirm = false } = input;
+  const place = { latitude: roundDegrees(input.latitude), longitude: roundDegrees(input.longitude), timezone };
   const months = monthIndex(to) - monthIndex(from) + 1;
   if (months < 1) throw new ToolError(`to: ${to} is before ${from}. Accepted: a month not before \`from\`.`);
   if (months > MAX_MONTHS) {
     throw new ToolError(`to: ${from} to ${to} are ${months} months. Accepted: up to ${MAX_MONTHS} months at a time.`);
   }
   const [year, month] = [Number(to.slice(0, 4)), Number(to.slice(5))];
-  const last = monthAvailability(year, month, place, now);
-  if (last === "none") {
+  const availability = monthAvailability(year, month, place, now);
+  if (availability === "none") {
     const present = today(place, now).latest.slice(0, 7);
     throw new ToolError(`to: ${to} has not begun. Accepted: a month up to the present one, ${present}.`);
   }
-  const { timezone: zone, ...where } = place;
+  const { timezone: zone, ...coordinates } = place;
   const args: Range = {
-    ...where,
+    ...coordinates,
     from,
     to,
     ...(zone !== undefined && { timezone: zone }),
-    ...(last === "part" && {
-      requested_on: dayAsked(place, year, month, now),
+    ...(availability === "partial" && {
+      requested_on: requestDay(place, year, month, now),
       earliest: today(place, now).earliest,
     }),
     confirmed: confirm,
   };
-  if (months > CONFIRM_ABOVE && !confirm && !asks && !(await needsNoConsent(args, jobs))) {
-    const how = mayConfirm
+  if (months > MAX_UNCONFIRMED_MONTHS && !confirm && !asks && !(await needsNoConsent(args, jobs))) {
+    const advice = mayConfirm
       ? "Ask the user, then call again with confirm: true."
-      : `They agree in a client that shows questions; here, ask for up to ${CONFIRM_ABOVE} months at a time.`;
-    throw new ToolError(`${await range.name(args)} takes ${months} requests, to which the user has to agree. ${how}`);
+      : `They agree in a client that shows questions; here, ask for up to ${MAX_UNCONFIRMED_MONTHS} months at a time.`;
+    throw new ToolError(
+      `${await range.name(args)} takes ${months} requests, to which the user has to agree. ${advice}`,
+    );
   }
   return args;
 }
 
 /** Whether the range is complete, or its job is running and asks for the confirmation itself. */
 async function needsNoConsent(args: Range, jobs: ToolContext["jobs"]): Promise<boolean> {
-  const found = await jobs.find(range, args);
-  return found?.status === "running" || (found?.status === "complete" && (found.result?.missing ?? 0) === 0);
+  const job = await jobs.find(range, args);
+  return job?.status === "running" || (job?.status === "complete" && (job.result?.missing ?? 0) === 0);
 }
 
-/** How long a new job may take to ask its question, in milliseconds. */
-const TIME_TO_ASK = 3_000;
+/** How long a new job may take to ask its question. */
+const QUESTION_TIMEOUT_MS = 3_000;
 
 /** Confirms a running job that an unconfirmed call started. @throws {ToolError} if the job does not ask in time */
 async function confirmRunning(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
   const yes: Answer = { action: "accept", content: { confirm: true } };
-  for (const start = Date.now(); Date.now() - start < TIME_TO_ASK && !signal.aborted; ) {
-    if ((await jobs.answer(jobName, CONFIRM, yes)) !== "notAsked") return;
+  for (const startedAt = Date.now(); Date.now() - startedAt < QUESTION_TIMEOUT_MS && !signal.aborted; ) {
+    if ((await jobs.answer(jobName, CONFIRM_QUESTION, yes)) !== "notAsked") return;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
   throw new ToolError(

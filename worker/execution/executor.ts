@@ -15,7 +15,7 @@ import { suspendCrashLoop } from "../../features/crash-loop/crash-loop-pause.ts"
 import { LAPSED } from "../../features/lease-check/step.ts";
 import { turnOf } from "../../features/order/order.ts";
 import { Reporter } from "../../features/progress/reporter.ts";
-import { finishedSteps } from "../../features/resume/step.ts";
+import { resumedSteps } from "../../features/resume/step.ts";
 import { SettlementWatch } from "../../features/settlement-watch/settlement-watch.ts";
 import { codeOfRun, type FoundCode, type FoundFunction } from "./code.ts";
 import { conclude, type Ending, type JobExecution } from "./ending.ts";
@@ -199,7 +199,7 @@ export class Executor {
           kind: "blocked",
           reason: `run ${run?.n} began with version ${run?.version}, whose code this worker lacks`,
         };
-      const steps = own.memo ? [finishedSteps(own.memo), ...runtime.steps] : runtime.steps;
+      const steps = own.memo ? [resumedSteps(own.memo), ...runtime.steps] : runtime.steps;
       const ofRun = { ...runtime, ...own.runtime, steps };
       const outcome = await new Execution(own.code as never, own.args, cached.journal, lease, ofRun).run();
       if (outcome.kind !== "continued") return outcome;

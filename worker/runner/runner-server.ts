@@ -58,10 +58,10 @@ const instruments: Instruments = {
 
 /**
  * Runs the jobs of an account inside its Cloudflare Workers. `runnerObject` of `durable-mcp-edge/edge` loads it with the durable
- * functions. A project exports it from a separate module, which is built next to the edge's module.
+ * functions.
  *
  * @example
- * const createRunner = (env: object) => new RunnerServer(env, [waitForSiteRun]);
+ * const RunnerObject = runnerObject(async () => ({ RunnerServer }), async () => ({ runs: [waitForSiteRun] }));
  */
 export class RunnerServer {
   readonly #parts: Composition;
@@ -167,8 +167,11 @@ function hearRejections(log: LineLog): void {
 }
 
 /** The failure with a stack that names lines of the source files. */
-const readable = async ({ stack, ...failed }: FailedJob): Promise<FailedJob> =>
-  stack === undefined ? failed : { ...failed, stack: await inSources(stack) };
+async function readable({ stack, ...failed }: FailedJob): Promise<FailedJob> {
+  if (stack === undefined) return failed;
+  const { inSources } = await import("./source-lines.ts");
+  return { ...failed, stack: inSources(stack) };
+}
 
 /** Makes jobs that need a container fail at once, because a runner is not in one. */
 function withoutContainer(implementation: Implementation): Implementation {
@@ -181,16 +184,3 @@ function withoutContainer(implementation: Implementation): Implementation {
   };
   return { ...implementation, versionOf: () => refuse };
 }
-
-/** Set by the builder if it has placed `source-lines.ts` as a module next to the bundled code of the runner. */
-declare const STACKS_MODULE: string | undefined;
-
-/** Replaces positions in bundled code by lines of the source files. Returns the stack unchanged if that is not possible. */
-async function inSources(stack: string): Promise<string> {
-  if (typeof STACKS_MODULE === "undefined") return stack;
-  const { inSources } = await load(STACKS_MODULE).catch(() => ({ inSources: (same: string) => same }));
-  return inSources(stack);
-}
-
-/** The argument is not a literal, as the bundler would look for such a file beside this one. */
-const load = (module: string): Promise<{ inSources(stack: string): string }> => import(module);

@@ -4,9 +4,9 @@ import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { keysOf } from "../../../core/author/caller.ts";
 import { startRecordEnd } from "../../../core/resonate/ids.ts";
+import { countPromisesOf, type Owner, removePromisesOf } from "../../../server/engine/callers.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { NodeSql } from "../../../server/node/node-sql.ts";
-import { countOf, forgetSome, type Owner } from "../../../server/wire/callers.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA, databaseIn } from "../../launcher/data-directory.ts";
@@ -66,7 +66,7 @@ async function forgetEmbedded(data: string, owner: Owner, apply: boolean): Promi
   const { db } = openDatabase(data);
   try {
     const sql = new NodeSql(db);
-    return apply ? await sumOf(() => forgetSome(sql, owner, BATCH)) : await countOf(sql, owner);
+    return apply ? await sumOf(() => removePromisesOf(sql, owner, BATCH)) : await countPromisesOf(sql, owner);
   } finally {
     db.close();
   }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 test("example_tool ends with its result", { timeout: MINUTE }, async () => {
   await using stack = await startStack();
   const answer = stack.call("example_tool", { subject: "tea" });
-  await stack.started("example_tool_tea");
+  await stack.waitForJob("example_tool_tea");
   await stack.clock.advance(MINUTE);
   expect(await answer).toMatchObject({
     status: "complete",

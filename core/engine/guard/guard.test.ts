@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { replayed } from "../../../testing/replayed.ts";
+import { replay } from "../../../testing/replay.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR, MINUTE, NonRetryableError } from "../../author/context.ts";
 import { outputId } from "../../resonate/ids.ts";
@@ -107,7 +107,7 @@ test("the steps of one job are not guarded while another job's function runs", a
       }
       return name;
     };
-  const ends = await Promise.all(["a", "b", "c"].map((name) => replayed(busy(name), {}, { runs: 1 })));
+  const ends = await Promise.all(["a", "b", "c"].map((name) => replay(busy(name), {}, { runs: 1 })));
   expect(ends.map(({ result }) => result)).toEqual(["a", "b", "c"]);
 });
 
@@ -122,7 +122,7 @@ test("a UUID is the same before and after a sleep and in every run, and differs 
     await ctx.step("pay", () => sent.push(`pay ${id}`));
     return id;
   };
-  const { result } = await replayed(order, {});
+  const { result } = await replay(order, {});
   expect(result).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   expect([...new Set(sent)].toSorted()).toEqual([`create ${result}`, `pay ${result}`]);
   const others = await Promise.all(["one", "two"].map((seed) => new SimulatedJob(order, { seed }).toEnd()));
@@ -144,7 +144,7 @@ test("ctx.now, ctx.random and ctx.uuid make no requests", async () => {
 });
 
 test("random numbers differ from call to call and from item to item, and are the same in each run", async () => {
-  const { result } = await replayed(async (ctx: Context) => {
+  const { result } = await replay(async (ctx: Context) => {
     const own = [ctx.random(), ctx.random()];
     const items = await ctx.all(["a", "b", "c"], async (item) => {
       await item.sleep("a while", 1_000 * item.random());
@@ -157,7 +157,7 @@ test("random numbers differ from call to call and from item to item, and are the
 });
 
 test("a loop on ctx.now ends, and the time is the server's", async () => {
-  const { result } = await replayed(async (ctx: Context) => {
+  const { result } = await replay(async (ctx: Context) => {
     const begun = ctx.now();
     let steps = 0;
     while (ctx.now() < begun + HOUR) {
@@ -279,7 +279,7 @@ test("each partial result is stored once, in the order of the calls, wherever th
     await ctx.emit(null);
     return "done";
   };
-  expect((await replayed(tells, {})).result).toBe("done");
+  expect((await replay(tells, {})).result).toBe("done");
   const simulated = new SimulatedJob(tells);
   await simulated.next();
   simulated.forget();

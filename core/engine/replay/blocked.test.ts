@@ -99,7 +99,7 @@ test("a job is blocked, and says why, if a job whose result it has used was remo
     await ctx.await("child");
     await ctx.sleep("a day", DAY);
   });
-  await simulated.other("child");
+  await simulated.startOther("child");
   await simulated.execute();
   simulated.sim.settle("child", "resolved");
   await simulated.next();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { replayed } from "../../../testing/replayed.ts";
+import { replay } from "../../../testing/replay.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { HOUR, type JobContext, MINUTE } from "../../author/context.ts";
 import { outputId } from "../../resonate/ids.ts";
@@ -43,7 +43,7 @@ test("killed at every point, the runs end the same, in workers that remember the
       await ctx.step("release", () => n);
     }
   };
-  const { result, runs } = await replayed(once, { n: 1 });
+  const { result, runs } = await replay(once, { n: 1 });
   expect(result).toEqual({ began: 6, at: true });
   expect(runs).toBeGreaterThan(50);
 });

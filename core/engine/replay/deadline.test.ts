@@ -1,7 +1,7 @@
 /** What a function does at its deadline: the call that it waits in throws, and it cleans up. */
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { replayed } from "../../../testing/replayed.ts";
+import { replay } from "../../../testing/replay.ts";
 import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../author/context.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
@@ -32,7 +32,7 @@ test.each(Object.entries(waits))(
       }
       return found;
     };
-    const { result } = await replayed(made, {}, { deadline: HOUR, runs: 60 });
+    const { result } = await replay(made, {}, { deadline: HOUR, runs: 60 });
     expect(result).toEqual(["first", "undone", _what === "an until" ? "NonRetryableError" : "DeadlineExceeded"]);
   },
 );
@@ -144,7 +144,7 @@ test("a sleep that would end after the deadline throws at once, so that the func
       await step("close");
     }
   };
-  await expect(replayed(saga, {}, { deadline: HOUR })).rejects.toThrow(words);
+  await expect(replay(saga, {}, { deadline: HOUR })).rejects.toThrow(words);
   expect([...done]).toEqual(["reserve", "undo", "close"]);
 
   const returns = async (ctx: Context) => {

@@ -1,8 +1,9 @@
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
-import { replayed } from "../../../testing/replayed.ts";
+import { replay } from "../../../testing/replay.ts";
+import type { Death } from "../../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Death, trial } from "../../../testing/simulation/trial.ts";
+import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../../author/context.ts";
 import { MAX_RESULT } from "../../author/values.ts";
 import type { Runnable } from "../runtime.ts";
@@ -123,13 +124,13 @@ test.each(Object.entries(accepted))(
   "%s: the result is the same wherever the worker dies",
   async (_what, [fn, result]) => {
     const answers = { first: { n: 1 }, second: { n: 2 }, third: { n: 3 } };
-    const outcome = await replayed(fn, {}, { answers, jobs: { there: { days: 3 } }, runs: 80 });
+    const outcome = await replay(fn, {}, { answers, jobs: { there: { days: 3 } }, runs: 80 });
     expect(outcome.result).toEqual(result);
   },
 );
 
 test("an error of the key function is an error like any other", async () => {
-  const { result } = await replayed(async (ctx: Context) => {
+  const { result } = await replay(async (ctx: Context) => {
     const key = () => {
       throw new Error("no key");
     };

@@ -1,6 +1,6 @@
 /** Items and branches clean up after a cancellation and after the deadline before their group ends. */
 import { expect, test } from "vitest";
-import { replayed } from "../../../testing/replayed.ts";
+import { replay } from "../../../testing/replay.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../author/context.ts";
@@ -40,7 +40,7 @@ const cases = Object.entries(groups).map(([what, [code, releasing]]) => [what, c
 test.each(cases)(
   "at the deadline, all clean up in a ctx.%s, which then throws DeadlineExceeded",
   async (_what, code, releasing) => {
-    await expect(replayed(code, {}, { deadline: HOUR, runs: 40 })).rejects.toMatchObject({ name: "DeadlineExceeded" });
+    await expect(replay(code, {}, { deadline: HOUR, runs: 40 })).rejects.toMatchObject({ name: "DeadlineExceeded" });
     const job = new SimulatedJob(code, { deadline: HOUR });
     expect(await job.toEnd()).toMatchObject({ kind: "failed", error: { name: "DeadlineExceeded" } });
     expect(job.paths()).toEqual(
@@ -56,7 +56,7 @@ test.each(cases)(
       () => code as Runnable,
       {},
       {},
-      { deaths: [], isWarm: true, cancel: { after: HOUR, hears: 0 } },
+      { deaths: [], isWarm: true, cancel: { after: HOUR, noticeDelay: 0 } },
     );
     expect(end).toMatchObject({ outcome: "failed", error: { name: "JobCancelled" } });
     const done = end.records.map(({ event }) => event.op);
@@ -75,7 +75,7 @@ test("at the deadline, a branch that returns what it has wins over those that th
     await ctx.timeout(2 * DAY, partial),
     await ctx.timeout(MINUTE, (c) => c.step("after", () => "after")),
   ];
-  const { result } = await replayed(code, {}, { deadline: HOUR });
+  const { result } = await replay(code, {}, { deadline: HOUR });
   expect(result).toEqual([["first", "closed"], "after"]);
 });
 
@@ -97,7 +97,7 @@ test("a group that begins in the clean-up ends with its first item or branch", a
       return [winner, heard];
     }
   };
-  const { result } = await replayed(code, {}, { deadline: HOUR });
+  const { result } = await replay(code, {}, { deadline: HOUR });
   expect(result).toEqual(["soon", [true, ["1"]]]);
 });
 
@@ -105,7 +105,7 @@ test("a ctx.all that a cancellation or the deadline ends names the items that it
   const each = (ctx: Context, i: number) => (i < 2 ? ctx.sleep("a while", MINUTE) : releases(ctx));
   const all = (ctx: Context) =>
     ctx.all([0, 1, 2, 3, 4, 5], each, { concurrency: 2 }).catch((error) => [error.name, error.givenUp]);
-  expect((await replayed(all, {}, { deadline: HOUR })).result).toEqual(["DeadlineExceeded", ["4", "5"]]);
+  expect((await replay(all, {}, { deadline: HOUR })).result).toEqual(["DeadlineExceeded", ["4", "5"]]);
 });
 
 test("after a cancellation or the deadline, ctx.allSettled begins no further items", async () => {
@@ -120,6 +120,6 @@ test("after a cancellation or the deadline, ctx.allSettled begins no further ite
     return ends.map((end) => (end.status === "rejected" ? (end.reason as Error).name : end.status));
   };
   const late = Array<string>(4).fill("DeadlineExceeded");
-  expect((await replayed(settled, {}, { deadline: HOUR })).result).toEqual(["fulfilled", "fulfilled", ...late]);
+  expect((await replay(settled, {}, { deadline: HOUR })).result).toEqual(["fulfilled", "fulfilled", ...late]);
   expect([...new Set(begun)]).toEqual([2, 3]);
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import type { Death } from "../../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
-import { type Death, trial } from "../../../testing/simulation/trial.ts";
+import { trial } from "../../../testing/simulation/trial.ts";
 import {
   type Context,
   DAY,

@@ -3,7 +3,7 @@ import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
 import { MAX_NAMES } from "../../../core/tools/arguments.ts";
 import { cpuSeconds } from "../../../test/support/usage.ts";
-import { answers, run } from "../../../testing/simulation/program.ts";
+import { run, waitForAnswer } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { ArchiveEnv, archiveOf } from "../../../tools/weather/open-meteo.ts";
@@ -89,7 +89,7 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
 async function startArchive() {
   const port = await freePort();
   const program = run("tools/weather/sample-archive/archive-process.ts", { args: ["--port", String(port)] });
-  await answers(`http://127.0.0.1:${port}/health`, program);
+  await waitForAnswer(`http://127.0.0.1:${port}/health`, program);
   return { url: `http://127.0.0.1:${port}/v1/archive`, [Symbol.asyncDispose]: () => program[Symbol.asyncDispose]() };
 }
 

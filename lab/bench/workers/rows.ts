@@ -34,18 +34,16 @@ export class CallerObject extends OwnCaller {
     counted(state as State);
     super(state, env);
   }
-}
 
-// Other programs of the account call the object by the names of its methods, so each call is a request.
-const methods = OwnCaller.prototype as unknown as Record<string, (...args: unknown[]) => unknown>;
-for (const name of Object.getOwnPropertyNames(methods)) {
-  const method = methods[name];
-  if (name === "constructor" || !method) continue;
-  const value = function (this: unknown, ...args: unknown[]) {
+  override call(method: string, args: readonly unknown[]): Promise<unknown> {
     charged.requests += 1;
-    return method.apply(this, args);
-  };
-  Object.defineProperty(CallerObject.prototype, name, { value });
+    return super.call(method, args);
+  }
+
+  override alarm(): Promise<void> {
+    charged.requests += 1;
+    return super.alarm();
+  }
 }
 
 export class ResonateObject extends OwnResonate {

@@ -3,21 +3,21 @@ import { decodeValue } from "../../../core/resonate/codec.ts";
 import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
 import { localId, rootOf } from "../../../core/resonate/ids.ts";
 import { Slots } from "../../../core/resonate/pacing/slots.ts";
-import type { Resonate } from "../../resonate.ts";
-import type { PollConnection } from "../../wire/poll-connections.ts";
+import type { PollConnection } from "../../engine/poll-connections.ts";
+import type { Resonate } from "../../engine/resonate.ts";
 import { Runner } from "./runner.ts";
 import type { RunnerReports } from "./runner-reports.ts";
 
 /** How many tasks of each function run at once, so that a slow function holds up no other. The others wait, callers in turn. */
-export const SLOTS = 50;
+export const MAX_TASKS_PER_FUNCTION = 50;
 
 /** How many functions have their own slots, since anyone with a token can write any number of names. The others share slots. */
-const FUNCTIONS = 100;
+const MAX_FUNCTIONS_WITH_SLOTS = 100;
 
 /** The number of runners: all jobs of a runner share its memory, and each runner is charged for while it is awake. */
-const RUNNERS = 8;
+const RUNNER_COUNT = 8;
 
-/** The head of requests that the pool itself makes. */
+/** The head of requests that the pool itself sends. */
 const HEAD = { corrId: "", version: "" };
 
 /** A namespace of Durable Objects, with one object per name. */
@@ -38,7 +38,7 @@ interface RunnerPoolOptions {
   reports: RunnerReports | undefined;
 }
 
-interface Dispatched {
+interface Dispatch {
   task: LeaseRef;
   connection: PollConnection;
 }
@@ -56,7 +56,7 @@ export class RunnerPool {
   #connection: PollConnection | undefined;
   readonly #slots = new Map<string, Slots>();
   /** The tasks that wait for a slot, each as it was last dispatched: the server may dispatch them again in the meantime. */
-  readonly #waiting = new Map<string, Dispatched>();
+  readonly #waiting = new Map<string, Dispatch>();
   readonly #prefix: string;
 
   constructor({ resonate, namespace, group, prefix, durable, reports }: RunnerPoolOptions) {
@@ -65,7 +65,7 @@ export class RunnerPool {
     this.#group = group;
     this.#prefix = prefix;
     this.#reports = reports;
-    this.#runners = Array.from({ length: RUNNERS }, (_, n) => {
+    this.#runners = Array.from({ length: RUNNER_COUNT }, (_, n) => {
       const stub = () => namespace.get(namespace.idFromName(`runner-${n + 1}`));
       return new Runner(resonate, stub, durable);
     });
@@ -76,17 +76,17 @@ export class RunnerPool {
     const connection = this.#resonate.connect(this.#group, ":runner", { isRunner: true });
     if (!connection) return;
     this.#connection = connection;
-    queueMicrotask(() => void this.#read(connection)); // after the current commit
+    queueMicrotask(() => void this.#receive(connection)); // after the current commit
   }
 
   /** Leaves the tasks that are not yet running to a worker that has connected, or to the end of a pause. */
-  leave(): void {
+  disconnect(): void {
     const connection = this.#connection;
     this.#connection = undefined;
     if (connection) this.#resonate.disconnect(connection);
   }
 
-  async #read(connection: PollConnection): Promise<void> {
+  async #receive(connection: PollConnection): Promise<void> {
     for (;;) {
       const messages = await this.#resonate.next(connection);
       if (!messages) return;
@@ -99,47 +99,47 @@ export class RunnerPool {
   }
 
   /** Runs a task when a slot is free and it is its caller's turn. */
-  async #enqueue(dispatched: Dispatched): Promise<void> {
-    const { task } = dispatched;
+  async #enqueue(dispatch: Dispatch): Promise<void> {
+    const { task } = dispatch;
     const isWaiting = this.#waiting.has(task.id);
-    this.#waiting.set(task.id, dispatched);
+    this.#waiting.set(task.id, dispatch);
     if (isWaiting) return;
-    this.#reports?.waits(1);
+    this.#reports?.addWaiting(1);
     const promise = await this.#promiseOf(task);
     const name = localId(task.id, this.#prefix);
     const owner = promise ? ownerOf(name, promise) : "";
     this.#slotsOf(promise).add(owner, async () => {
-      const last = this.#waiting.get(task.id) ?? dispatched;
+      const last = this.#waiting.get(task.id) ?? dispatch;
       this.#waiting.delete(task.id);
-      this.#reports?.waits(-1);
-      if (!last.connection.closed) await this.#run(last);
+      this.#reports?.addWaiting(-1);
+      if (!last.connection.isClosed) await this.#run(last);
     });
   }
 
   /** Runs a task. All tasks of a job go to the same runner, which may still have the job in memory. */
-  async #run({ task, connection }: Dispatched): Promise<void> {
-    this.#reports?.runs(1);
+  async #run({ task, connection }: Dispatch): Promise<void> {
+    this.#reports?.addRunning(1);
     try {
-      // The promise tells the runner whether it has the code, before it acquires the task, which costs rows.
+      // The promise shows the runner whether it has the code, before it acquires the task, which costs rows.
       const promise = await this.#promiseOf(task);
       if (!promise) return;
-      const { isKnown, told } = await this.#runnerOf(task.id).run(task, promise);
-      if (told) this.#reports?.add(told);
+      const { isKnown, told: report } = await this.#runnerOf(task.id).run(task, promise);
+      if (report) this.#reports?.add(report);
       if (!isKnown) this.#resonate.decline(task.id, connection);
     } catch (error) {
-      // The task is dispatched again after its interval, or when the runner's lease ends.
+      // The task is dispatched again after its interval, or when the runner's lease expires.
       console.warn(JSON.stringify({ level: "warn", msg: "task not run", task: task.id, reason: String(error) }));
     } finally {
-      this.#reports?.runs(-1);
+      this.#reports?.addRunning(-1);
     }
   }
 
   #slotsOf(promise: PromiseRecord | undefined): Slots {
     const { func } = (promise && (decodeValue(promise.param) as { func?: unknown } | undefined)) ?? {};
     // The function names of encrypted jobs are unknown, so those jobs share slots.
-    const isNamed = typeof func === "string" && (this.#slots.has(func) || this.#slots.size < FUNCTIONS);
+    const isNamed = typeof func === "string" && (this.#slots.has(func) || this.#slots.size < MAX_FUNCTIONS_WITH_SLOTS);
     const name = isNamed ? func : "";
-    const slots = this.#slots.get(name) ?? new Slots(SLOTS);
+    const slots = this.#slots.get(name) ?? new Slots(MAX_TASKS_PER_FUNCTION);
     this.#slots.set(name, slots);
     return slots;
   }
@@ -152,6 +152,6 @@ export class RunnerPool {
   #runnerOf(task: string): Runner {
     let sum = 0;
     for (const letter of rootOf(task)) sum = (Math.imul(sum, 31) + letter.charCodeAt(0)) >>> 0;
-    return this.#runners[sum % RUNNERS] as Runner;
+    return this.#runners[sum % RUNNER_COUNT] as Runner;
   }
 }

@@ -1,16 +1,22 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
 import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
+import { methodsOf, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
 import { Figures, type RunnerNews } from "../../../features/operators/figures.ts";
 import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 
-/** How long events are gathered, and the least time between two reports, each of which writes some rows. In milliseconds. */
-const GATHER = 2_000;
-const PAUSE = 30_000;
+/** How long events are gathered, and the shortest time between two reports, each of which writes some rows. */
+const GATHERING_MS = 2_000;
+const MIN_REPORT_INTERVAL_MS = 30_000;
 
 /** The namespace of Durable Objects that contains the operators' object. */
 export interface OperateObjects extends Locatable {
-  get(id: object, options?: object): { operate(call: "report", given: [WorkerReport]): Promise<object> };
+  get(id: object, options?: object): ObjectCalls;
+}
+
+/** The part of the operators' object that is used here. */
+interface OperateMethods {
+  operate(call: "report", args: [WorkerReport]): Promise<object>;
 }
 
 interface RunnerReportsOptions {
@@ -18,18 +24,18 @@ interface RunnerReportsOptions {
   namespace: string;
   group: string;
   /** The largest number of jobs of a kind that run at once. */
-  most: number;
+  maxConcurrent: number;
 }
 
 /** Sends no report while nothing happens, so that the platform can put the server to sleep. */
 export class RunnerReports {
   readonly #options: RunnerReportsOptions;
-  readonly #figures = new Figures(() => this.#arm(GATHER), Date.now()); // Report numbers must grow, also over a sleep.
+  readonly #figures = new Figures(() => this.#arm(GATHERING_MS), Date.now()); // Report numbers must grow, also over a sleep.
   #kinds: RunnerNews["kinds"] = {};
   #running = 0;
   #unsent: WorkerReport | undefined;
   /** The earliest time of the next report, and its scheduled time, in milliseconds since the epoch. */
-  #next = 0;
+  #earliest = 0;
   #due = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -43,19 +49,19 @@ export class RunnerReports {
     this.#figures.add(news);
   }
 
-  /** Adds `more`, which may be negative, to the number of running jobs. */
-  runs(more: number): void {
-    this.#running += more;
-    this.#arm(PAUSE);
+  /** Adds `change`, which may be negative, to the number of running jobs. */
+  addRunning(change: number): void {
+    this.#running += change;
+    this.#arm(MIN_REPORT_INTERVAL_MS);
   }
 
-  /** Adds `more`, which may be negative, to the number of jobs that wait for a slot. */
-  waits(more: number): void {
-    this.#figures.waiting += more;
+  /** Adds `change`, which may be negative, to the number of jobs that wait for a slot. */
+  addWaiting(change: number): void {
+    this.#figures.waiting += change;
   }
 
-  #arm(within: number): void {
-    const due = Math.max(Date.now() + within, this.#next);
+  #arm(delay: number): void {
+    const due = Math.max(Date.now() + delay, this.#earliest);
     if (this.#timer !== undefined && this.#due <= due) return;
     clearTimeout(this.#timer);
     this.#due = due;
@@ -63,22 +69,31 @@ export class RunnerReports {
   }
 
   async #send(): Promise<void> {
-    const { objects, namespace, group, most } = this.#options;
+    const { objects, namespace, group, maxConcurrent } = this.#options;
     this.#timer = undefined;
-    this.#next = Date.now() + PAUSE;
-    const about = { worker: "runners", isRunner: true as const, group, connected: true, form: FORM };
-    this.#unsent ??= this.#figures.take({ ...about, kinds: this.#kinds, running: this.#running, most });
-    const isMore = this.#figures.hasNews;
+    this.#earliest = Date.now() + MIN_REPORT_INTERVAL_MS;
+    this.#unsent ??= this.#figures.take({
+      worker: "runners",
+      isRunner: true,
+      group,
+      connected: true,
+      form: FORM,
+      kinds: this.#kinds,
+      running: this.#running,
+      most: maxConcurrent,
+    });
+    const hasMoreNews = this.#figures.hasNews;
     try {
-      const answer = await objects.get(objects.idFromName(operateName(namespace))).operate("report", [this.#unsent]);
+      const object = objects.get(objects.idFromName(operateName(namespace)));
+      const answer = await methodsOf<OperateMethods>(object).operate("report", [this.#unsent]);
       if ("done" in answer) this.#unsent = undefined;
     } catch {
       // The report is sent again.
     }
-    if (isMore && !this.#unsent) {
+    if (hasMoreNews && !this.#unsent) {
       // The report could not name all jobs.
-      this.#next = 0;
-      this.#arm(GATHER);
-    } else if (this.#unsent || this.#running > 0) this.#arm(PAUSE);
+      this.#earliest = 0;
+      this.#arm(GATHERING_MS);
+    } else if (this.#unsent || this.#running > 0) this.#arm(MIN_REPORT_INTERVAL_MS);
   }
 }

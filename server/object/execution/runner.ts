@@ -1,15 +1,15 @@
 import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
 import type { RunnerNews } from "../../../features/operators/figures.ts";
-import type { Resonate } from "../../resonate.ts";
-import type { PollConnection } from "../../wire/poll-connections.ts";
+import type { PollConnection } from "../../engine/poll-connections.ts";
+import type { Resonate } from "../../engine/resonate.ts";
 
 /** The group of the connections over which runners receive news of settled promises; no task is dispatched to it. */
-const GROUP = "runner";
+const NEWS_GROUP = "runner";
 
-/** How long a runner still receives news after its last task, in milliseconds: for so long the platform keeps it in memory. */
-const LINGER = 10_000;
+/** How long a runner still receives news after its last task: for so long the platform keeps it in memory. */
+const LINGER_MS = 10_000;
 
-interface Ran {
+interface RunnerAnswer {
   /** Whether the runner has code for the task. */
   isKnown: boolean;
   told?: RunnerNews;
@@ -25,7 +25,7 @@ export class Runner {
   readonly #resonate: Resonate;
   readonly #stub: Stub;
   readonly #durable: () => Promise<void>;
-  #listening: { address: string; connection: PollConnection } | undefined;
+  #newsConnection: { address: string; connection: PollConnection } | undefined;
   #running = 0;
   #lastRun = 0;
 
@@ -36,12 +36,12 @@ export class Runner {
   }
 
   /** Runs a task to its next suspension. */
-  async run(task: LeaseRef, promise: PromiseRecord): Promise<Ran> {
+  async run(task: LeaseRef, promise: PromiseRecord): Promise<RunnerAnswer> {
     if (!this.#isAwake) this.#close();
-    const listening = this.#listening ?? this.#open();
+    const news = this.#newsConnection ?? this.#open();
     this.#running += 1;
     try {
-      const response = await this.#ask("/", JSON.stringify({ task, promise, news: listening?.address }));
+      const response = await this.#post("/", JSON.stringify({ task, promise, news: news?.address }));
       return await response.json();
     } finally {
       this.#running -= 1;
@@ -51,41 +51,41 @@ export class Runner {
 
   /** Whether the runner may still be in memory, with its listeners. */
   get #isAwake(): boolean {
-    return this.#running > 0 || Date.now() - this.#lastRun < LINGER;
+    return this.#running > 0 || Date.now() - this.#lastRun < LINGER_MS;
   }
 
   #open() {
     // A new address each time, because news for the previous address may have been lost.
     const id = crypto.randomUUID();
-    const connection = this.#resonate.connect(GROUP, id);
+    const connection = this.#resonate.connect(NEWS_GROUP, id);
     if (!connection) return undefined;
-    this.#listening = { address: `poll://uni@${GROUP}/${id}`, connection };
-    void this.#passOn(connection);
-    return this.#listening;
+    this.#newsConnection = { address: `poll://uni@${NEWS_GROUP}/${id}`, connection };
+    void this.#forwardNews(connection);
+    return this.#newsConnection;
   }
 
   #close(): void {
-    if (this.#listening) this.#resonate.disconnect(this.#listening.connection);
-    this.#listening = undefined;
+    if (this.#newsConnection) this.#resonate.disconnect(this.#newsConnection.connection);
+    this.#newsConnection = undefined;
   }
 
-  async #passOn(connection: PollConnection): Promise<void> {
+  async #forwardNews(connection: PollConnection): Promise<void> {
     for (;;) {
       const messages = await this.#resonate.next(connection);
       if (!messages) return;
       if (!this.#isAwake) return this.#close();
       try {
         await this.#durable();
-        await this.#ask("/news", `[${messages.join()}]`);
+        await this.#post("/news", `[${messages.join()}]`);
       } catch (error) {
-        // The next task comes with a new address, which makes the runner ask for the news that it has missed.
-        console.warn(JSON.stringify({ level: "warn", msg: "news not told", reason: String(error) }));
+        // The next task comes with a new address, at which the runner requests the news that it has missed.
+        console.warn(JSON.stringify({ level: "warn", msg: "news not delivered", reason: String(error) }));
         return this.#close();
       }
     }
   }
 
-  async #ask(path: string, body: string): Promise<Response> {
+  async #post(path: string, body: string): Promise<Response> {
     const response = await this.#stub().fetch(`https://runner${path}`, { method: "POST", body });
     if (!response.ok) throw new Error(`the runner answered ${response.status}`);
     return response;

@@ -131,8 +131,8 @@ test("the history of every run of a job is saved, and today's code replays each 
     await ctx.sleep("a rest", args.ms);
     return ctx.continueAs({ ...args, round: round + 2 });
   });
-  const [goesOn, wentOn] = [3, 2].map((round) => JSON.stringify({ of: "tower", round, last: 8, ms: 300 }));
+  const [present, past] = [3, 2].map((round) => JSON.stringify({ of: "tower", round, last: 8, ms: 300 }));
   await expect(replayHistories(to, [twice])).rejects.toThrow(
-    `patrol_tower.run-1.json: it goes on with ${goesOn}, and went on with ${wentOn}`,
+    `patrol_tower.run-1.json: it continues with ${present}, and continued with ${past}`,
   );
 });

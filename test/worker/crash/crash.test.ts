@@ -59,7 +59,7 @@ describe.concurrent("kill -9", () => {
     const { state, value } = await resonate.settled(the.id, 45_000);
     expect([state, value.data?.daily?.time?.length]).toEqual(["resolved", 31]);
     expect(the.archive.control.requests.total).toBe(2);
-    await second.said(JOB, "job done");
+    await second.waitForLog(JOB, "job done");
   });
 
   test("after the fetch, before the job is settled: another worker completes the job without another request", async () => {
@@ -85,7 +85,7 @@ describe.concurrent("kill -9", () => {
     the.archive.control.inject({ fault: { kind: "status", status: 503, retry_after }, times: 1 });
     await using first = await the.worker(SHORT_LEASE);
     await the.gather();
-    await first.said(JOB, "attempt failed");
+    await first.waitForLog(JOB, "attempt failed");
     await until("the pause to be recorded", async () => (await resonate.get(journalEntryId(the.id, 1))) !== undefined);
     await until("the job to pause", async () => (await resonate.task(the.id))?.state === state);
     first.signal("SIGKILL");
@@ -121,7 +121,7 @@ test("a job that takes longer than its lease stays with the worker that renews i
   expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
   expect(the.archive.control.requests.total).toBe(1);
   expect(
-    [first, second].flatMap((worker) => worker.about(JOB)).filter(({ msg }) => msg === "job started"),
+    [first, second].flatMap((worker) => worker.logsOf(JOB)).filter(({ msg }) => msg === "job started"),
   ).toHaveLength(1);
 });
 
@@ -150,7 +150,7 @@ describe.concurrent("SIGTERM", () => {
     await using _second = await the.worker(LONG_LEASE);
     first.signal("SIGTERM");
     expect(await first.exited).toMatchObject({ exitCode: 0 });
-    expect(first.about(JOB)).toContainEqual(expect.objectContaining({ msg: "job released" }));
+    expect(first.logsOf(JOB)).toContainEqual(expect.objectContaining({ msg: "job released" }));
     expect(await resonate.settled(the.id, 10_000)).toMatchObject({ state: "resolved" });
   });
 
@@ -167,7 +167,7 @@ describe.concurrent("SIGTERM", () => {
     await using second = await the.worker(LONG_LEASE);
     first.signal("SIGTERM");
     expect(await first.exited).toMatchObject({ exitCode: 0 });
-    for (const job of [JOB, ...others.map(({ job }) => job)]) await second.said(job, "job done");
+    for (const job of [JOB, ...others.map(({ job }) => job)]) await second.waitForLog(job, "job done");
   });
 
   test("twice ends the process at once", async () => {
@@ -206,9 +206,9 @@ test("the late result of a worker that was paused past its lease changes nothing
     action: { kind: "promise.settle", head, data: action },
   });
   paused.signal("SIGCONT");
-  await paused.said(JOB, "job left");
+  await paused.waitForLog(JOB, "job left");
   expect((await resonate.get(the.id))?.value.data).toBe("settled by another");
-  expect(paused.about(JOB).some(({ msg }) => msg === "job done")).toBe(false);
+  expect(paused.logsOf(JOB).some(({ msg }) => msg === "job done")).toBe(false);
   const next = await the.gather("weather_data_47.6_-122.3_2013_6", { ...ARGS, month: 6 });
   expect(await resonate.settled(next.id, 45_000)).toMatchObject({ state: "resolved" });
 });

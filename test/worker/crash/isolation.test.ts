@@ -47,7 +47,7 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
     await start(func);
     const { state, value } = await resonate.settled(namespace + func);
     expect([state, value.data.message]).toEqual(["rejected", reason]);
-    const lines = await worker.said(func, "job done");
+    const lines = await worker.waitForLog(func, "job done");
     expect(lines).toMatchObject([{ msg: "job started" }, { outcome: "failed", reason }]);
   });
 
@@ -65,13 +65,15 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
     await start(func);
     const { state, value } = await resonate.settled(namespace + func);
     expect([state, value.data.message]).toEqual(["rejected", reason]);
-    expect(await worker.said(func, "uncaught error of a step")).toContainEqual(expect.objectContaining({ reason }));
+    expect(await worker.waitForLog(func, "uncaught error of a step")).toContainEqual(
+      expect.objectContaining({ reason }),
+    );
   });
 
   test("an error that a step throws after its end is logged with that step and does not end the worker", async () => {
     await start("throws_when_over");
     expect(await resonate.settled(`${namespace}throws_when_over`)).toMatchObject({ state: "resolved" });
-    const lines = await worker.said("throws_when_over", "uncaught error of a step");
+    const lines = await worker.waitForLog("throws_when_over", "uncaught error of a step");
     expect(lines).toContainEqual(expect.objectContaining({ step: "begin", reason: "thrown when it was over" }));
   });
 
@@ -92,7 +94,7 @@ describe.concurrent("beside jobs that misbehave in every way", () => {
       tags: { ...tags, "resonate:parent": id, "resonate:scope": "global" },
     });
     expect(await resonate.settled(id)).toMatchObject({ state: "rejected_timedout" });
-    await worker.said("odd_version", "no function for this job here");
+    await worker.waitForLog("odd_version", "no function for this job here");
   });
 
   test("ordinary jobs complete", async () => {
@@ -108,13 +110,13 @@ test("a job that never returns does not delay other kinds, and delays its own ki
   const start = (id: string, func: string, ms: number) =>
     resonate.start({ id: namespace + id, func, args: {}, group, timeoutAt: Date.now() + ms });
   await start("never_returns_1", "never_returns", 3_000);
-  await worker.said("never_returns_1", "job started");
+  await worker.waitForLog("never_returns_1", "job started");
   await start("never_returns_2", "never_returns", 20_000);
   await start("echo", "echo", 20_000);
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
-  expect(worker.about("never_returns_2")).toEqual([]);
-  await worker.said("never_returns_1", "job still running at its deadline");
-  await worker.said("never_returns_2", "job started");
+  expect(worker.logsOf("never_returns_2")).toEqual([]);
+  await worker.waitForLog("never_returns_1", "job still running at its deadline");
+  await worker.waitForLog("never_returns_2", "job started");
 });
 
 test("a job that ended each of its workers is left alone for a while and says so, and other jobs go on", async () => {
@@ -131,7 +133,7 @@ test("a job that ended each of its workers is left alone for a while and says so
     expect(await worker.exited).toMatchObject({ exitCode: 3 });
   }
   await using worker = await startWorker(settings, { script });
-  const lines = await worker.said("ends_the_process", "job blocked");
+  const lines = await worker.waitForLog("ends_the_process", "job blocked");
   expect(lines.find(({ msg }) => msg === "job blocked")).toMatchObject({
     reason: expect.stringMatching(/^each worker that ran it was lost: .* is run again at 2/),
   });
@@ -159,7 +161,7 @@ test("several jobs that end their worker are left alone too, although one may en
     }
   }
   await using worker = await startWorker({ ...resonate.env, ...env, LEASE_SECONDS: "1" }, { script });
-  for (const name of ["a", "b", "c"]) await worker.said(name, "job blocked");
+  for (const name of ["a", "b", "c"]) await worker.waitForLog(name, "job blocked");
   await resonate.start({ id: `${namespace}echo`, func: "echo", args: {}, group });
   expect(await resonate.settled(`${namespace}echo`)).toMatchObject({ state: "resolved" });
 });
@@ -190,7 +192,7 @@ test("a job that waited for its turn in many workers is not taken for one that e
   expect(await resonate.get(executionMarkId(second, 9))).toBeUndefined();
   await resonate.call("promise.settle", { id: first, state: "resolved", value: {} });
   expect(await resonate.settled(second)).toMatchObject({ state: "resolved" });
-  expect(worker.about("second").map(({ msg }) => msg)).not.toContain("job blocked");
+  expect(worker.logsOf("second").map(({ msg }) => msg)).not.toContain("job blocked");
 });
 
 /** Leaves the mark that a worker makes before an execution that may be lost. */

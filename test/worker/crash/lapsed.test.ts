@@ -63,7 +63,7 @@ async function scene() {
     async completed(months: readonly number[], by: WorkerProcess) {
       await each(months, async (job) => {
         expect((await resonate.settled(namespace + job, 60_000)).state).toBe("resolved");
-        await by.said(job, "job done");
+        await by.waitForLog(job, "job done");
       });
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
@@ -78,7 +78,7 @@ test("a worker stopped while months wait for the archive's limit requests none o
   await the.gather([1]);
   await the.askedInAll(1);
   await the.gather([2, 3]);
-  await the.each(months, (job) => first.said(job, "job started"));
+  await the.each(months, (job) => first.waitForLog(job, "job started"));
 
   first.signal("SIGSTOP");
   const answerSecond = the.archive.control.hold(3);
@@ -87,7 +87,7 @@ test("a worker stopped while months wait for the archive's limit requests none o
   first.signal("SIGCONT");
   answerFirst();
   // The one slot of the first worker goes from each month to the next.
-  await the.each(months, (job) => first.said(job, "job left"));
+  await the.each(months, (job) => first.waitForLog(job, "job left"));
   expect(the.asked(months)).toEqual([2, 1, 1]);
   answerSecond();
   await the.completed(months, second);
@@ -105,7 +105,7 @@ test("a worker stopped in the pause between two attempts makes no second one: an
   await using second = await the.second();
   await the.askedInAll(2);
   first.signal("SIGCONT");
-  await the.each([5], (job) => first.said(job, "job left"));
+  await the.each([5], (job) => first.waitForLog(job, "job left"));
   expect(the.asked([5])).toEqual([2]);
   answer();
   await the.completed([5], second);
@@ -121,7 +121,7 @@ test("a worker whose heartbeats do not arrive makes no further attempt once its 
   await the.paused(6);
   await held;
   await using second = await the.second();
-  await the.each([6], (job) => first.said(job, "job left"));
+  await the.each([6], (job) => first.waitForLog(job, "job left"));
   await the.completed([6], second);
   expect(the.asked([6])).toEqual([2]);
 });

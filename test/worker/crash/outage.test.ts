@@ -66,7 +66,7 @@ describe.concurrent("while Resonate cannot be reached", () => {
     await the.gather();
     await until("the request to be under way", () => the.archive.control.requests.total === 1);
     await the.gate.close();
-    await the.worker.said(JOB, "job left");
+    await the.worker.waitForLog(JOB, "job left");
     await the.gate.open();
     expect(await resonate.settled(the.id, 45_000)).toMatchObject({ state: "resolved" });
     expect(the.archive.control.requests.total).toBe(2);
@@ -95,7 +95,7 @@ test("a task that could not be claimed is claimed as soon as possible, not only 
   const held = the.gate.hold("task.acquire");
   await the.gather();
   await held;
-  await the.worker.said(JOB, "task not taken");
+  await the.worker.waitForLog(JOB, "task not taken");
   the.gate.release("task.acquire");
   // The embedded server dispatches it again after half a minute.
   expect(await resonate.settled(the.id, 20_000)).toMatchObject({ state: "resolved" });

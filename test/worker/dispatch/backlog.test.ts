@@ -138,7 +138,7 @@ describe.concurrent("a backlog", () => {
     await using second = await the.worker();
     first.signal("SIGTERM");
     await allSettled(others);
-    await second.said(others[0]?.slice(others[0].indexOf("/") + 1) ?? "", "job done");
+    await second.waitForLog(others[0]?.slice(others[0].indexOf("/") + 1) ?? "", "job done");
     expect(await (await fetch(first.healthUrl)).json()).toMatchObject({ status: "stopping", running: 1 });
   });
 });

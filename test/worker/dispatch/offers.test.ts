@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { startChild } from "../../../cli/process/child.ts";
-import { answers, until, watch } from "../../../testing/simulation/program.ts";
+import { until, waitForAnswer, watch } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
@@ -38,7 +38,7 @@ async function scene() {
   };
   const serve = async () => {
     const server = watch(startChild(binary, ["serve", "--level", "warn"], { env, grace: 1_000 }));
-    await answers(`${url}/ready`, server);
+    await waitForAnswer(`${url}/ready`, server);
     return server;
   };
   let server = await serve();

@@ -58,7 +58,7 @@ test("workers that lack a function pass its job on at growing intervals until a 
   // One of the two has claimed it at least six times, after pauses of at least 0.1, 0.2, 0.4, 0.8 and 1.6 seconds.
   expect(performance.now() - begun).toBeGreaterThan(3_000);
   const warnings = [odd, another].flatMap((worker) =>
-    worker.about("timer_tea").filter(({ msg }) => msg === "no function for this job here"),
+    worker.logsOf("timer_tea").filter(({ msg }) => msg === "no function for this job here"),
   );
   expect(warnings.length).toBe(2);
   await using _ours = await the.worker();

@@ -65,7 +65,7 @@ test("a value that arrives before the job waits for it is kept", async () => {
   await stack.workers[0]?.kill();
   const started = stack.call("take_order", { number: 2 });
   started.catch(() => {});
-  const name = await stack.started("take_order_2");
+  const name = await stack.waitForJob("take_order_2");
   await stack.job(name).callback("payment").send({ amount: 2 });
   await expect(stack.job(name).callback("payment").send({ amount: 3 })).rejects.toThrow("409");
   await stack.workers[0]?.start();

@@ -163,7 +163,7 @@ test("a failed job is started again after its last good step if its definition s
   const resumed = await ended(again.name);
   expect(resumed).toMatchObject({ state: "resolved", value: "whole" });
   expect(viewOf(again.name, resumed)).toMatchObject({ resumed_from: "halves_1" });
-  expect(worker.about(again.name)).toContainEqual(expect.objectContaining({ msg: "job resumed", from: "halves_1" }));
+  expect(worker.logsOf(again.name)).toContainEqual(expect.objectContaining({ msg: "job resumed", from: "halves_1" }));
   expect(await readFile(join(folder, "first 1"), "utf8")).toBe("x");
 });
 

@@ -61,7 +61,7 @@ describe.concurrent("a month of weather", () => {
     expect(state).toBe("resolved");
     expect(archive.control.count(month.archived)).toBe(1);
     expect(JSON.stringify(value.data)).toBe(await served(month));
-    const lines = (await worker.said(month.job, "job done")).filter(({ msg }) => msg !== "job goes on");
+    const lines = (await worker.waitForLog(month.job, "job done")).filter(({ msg }) => msg !== "job goes on");
     expect(lines).toMatchObject([
       { level: "info", msg: "job started" },
       { level: "info", msg: "job done", outcome: "complete", duration_ms: expect.any(Number) },
@@ -121,7 +121,7 @@ describe.concurrent("a fault that passes", () => {
     expect(state).toBe("resolved");
     expect(archive.control.count(month.archived)).toBe(2);
     expect(JSON.stringify(value.data)).toBe(await served(month));
-    const attempts = (await worker.said(month.job, "job done")).filter(({ msg }) => msg === "attempt failed");
+    const attempts = (await worker.waitForLog(month.job, "job done")).filter(({ msg }) => msg === "attempt failed");
     expect(attempts).toMatchObject([
       { attempt: 1, reason: expect.stringContaining(reason), retry_in_ms: expect.any(Number) },
     ]);
@@ -150,7 +150,7 @@ describe.concurrent("a fault that stays", () => {
     expect(state).toBe("rejected");
     expect(value.data.message).toBe("Open-Meteo answered 400: No data is available for this location");
     expect(archive.control.count(month.archived)).toBe(1);
-    const lines = await worker.said(month.job, "job done");
+    const lines = await worker.waitForLog(month.job, "job done");
     expect(lines.at(-1)).toMatchObject({ outcome: "failed", reason: value.data.message });
   });
 
@@ -199,7 +199,7 @@ test.concurrent("a cancelled job sends no further request", async () => {
     archive.control.inject({ fault: { kind: "status", status: 503 }, month: archived });
   }
   await start(cancelled);
-  await worker.said(cancelled.job, "attempt failed");
+  await worker.waitForLog(cancelled.job, "attempt failed");
   await resonate.call("promise.settle", { id: namespace + cancelled.job, state: "rejected_canceled", value: {} });
   const asked = archive.control.count(cancelled.archived);
   await start(other); // its third request comes later than the cancelled job's second would

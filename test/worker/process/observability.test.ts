@@ -85,7 +85,7 @@ describe.concurrent("/metrics", () => {
     await using the = await scene({ MAX_TASKS: "1", DRAIN_SECONDS: "1" });
     the.archive.control.inject({ fault: { kind: "hang" } });
     await the.gather();
-    await the.worker.said(JOB, "job started");
+    await the.worker.waitForLog(JOB, "job started");
     await the.gather("weather_data_47.6_-122.3_2013_6", { ...MONTH, month: 6 });
     const of = (name: string) => metric(the.worker, name, '{job="weather_data"}');
     await until("the second job to wait", async () => (await of("worker_tasks_waiting")) === 1);
@@ -100,7 +100,7 @@ describe.concurrent("/metrics", () => {
     the.archive.control.inject({ fault: { kind: "slow", ms: 4_000 }, times: 1 });
     void gate.hold("task.heartbeat");
     await the.gather();
-    await the.worker.said(JOB, "job left");
+    await the.worker.waitForLog(JOB, "job left");
     const of = (name: string, labels?: string) => metric(the.worker, name, labels);
     // On a busy machine the job may first be left once before it begins, when it does not have a lease to lose.
     const lost = () => of("worker_leases_lost_total", '{job="weather_data"}');

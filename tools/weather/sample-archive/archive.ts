@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { csvParse } from "d3-dsv";
 
-/** The only station, and the greatest distance of a request from it, in degrees. */
+/** The only station, and the greatest distance of a request from it. */
 const SEATTLE = { latitude: 47.6062, longitude: -122.3321, elevation: 59, timezone: "America/Los_Angeles" };
-const CELL = 0.5;
+const MAX_DISTANCE_DEGREES = 0.5;
 
 /** The columns of the data set, and the units of its series. */
 const VARIABLES: Record<string, { column: "temp_max" | "temp_min" | "precipitation"; unit: string }> = {
@@ -25,7 +25,7 @@ export class BadRequest extends Error {}
  * Answers an Open-Meteo archive query (`latitude`, `longitude`, `start_date`, `end_date`, `daily`, `timezone`) from the bundled
  * data. Equal queries get equal answers.
  *
- * @throws {BadRequest} where Open-Meteo answers 400
+ * @throws {BadRequest} if Open-Meteo would answer 400
  */
 export function answerRequest(query: URLSearchParams) {
   checkPlace(query);
@@ -55,7 +55,10 @@ export function answerRequest(query: URLSearchParams) {
 function checkPlace(query: URLSearchParams): void {
   const latitude = coordinate(query, "latitude", 90);
   const longitude = coordinate(query, "longitude", 180);
-  if (Math.abs(latitude - SEATTLE.latitude) > CELL || Math.abs(longitude - SEATTLE.longitude) > CELL) {
+  if (
+    Math.abs(latitude - SEATTLE.latitude) > MAX_DISTANCE_DEGREES ||
+    Math.abs(longitude - SEATTLE.longitude) > MAX_DISTANCE_DEGREES
+  ) {
     throw new BadRequest("No data is available for this location");
   }
 }

@@ -36,20 +36,21 @@ export interface Requests {
   maxConcurrent: number;
   byQuery: Record<string, number>;
   /** The requests in order of arrival; `at` in milliseconds since the epoch. */
-  log: { at: number; query: string; fault?: Served["fault"]["kind"] }[];
+  log: { at: number; query: string; fault?: ActiveRule["fault"]["kind"] }[];
 }
 
-/** A request that {@link Control.hold} delays. */
-interface Held {
+/** The delay of a request by {@link Control.hold}. */
+interface Hold {
   kind: "hold";
   until: Promise<void>;
 }
 
-type Served = Omit<z.infer<typeof Rule>, "fault"> & { fault: Fault | Held };
+/** A rule that is in force. */
+type ActiveRule = Omit<z.infer<typeof Rule>, "fault"> & { fault: Fault | Hold };
 
 /** The faults to serve, and a record of the requests. */
 export class Control {
-  #rules: Served[] = [];
+  #rules: ActiveRule[] = [];
   readonly #log: Requests["log"] = [];
   #running = 0;
   #maxConcurrent = 0;
@@ -83,14 +84,14 @@ export class Control {
   }
 
   /** Records a request until the caller calls `done`. */
-  begin(query: string): { fault: Served["fault"] | undefined; done: () => void } {
-    const fault = this.#take(monthOf(query));
+  begin(query: string): { fault: ActiveRule["fault"] | undefined; done: () => void } {
+    const fault = this.#applyRule(monthOf(query));
     this.#log.push({ at: Date.now(), query, ...(fault && { fault: fault.kind }) });
     this.#maxConcurrent = Math.max(this.#maxConcurrent, ++this.#running);
     return { fault, done: () => void this.#running-- };
   }
 
-  #take(month: string | undefined): Served["fault"] | undefined {
+  #applyRule(month: string | undefined): ActiveRule["fault"] | undefined {
     const rule = this.#rules.find((rule) => rule.month === undefined || rule.month === month);
     if (rule?.times !== undefined && --rule.times === 0) this.#rules.splice(this.#rules.indexOf(rule), 1);
     return rule?.fault;

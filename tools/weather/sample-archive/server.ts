@@ -26,8 +26,8 @@ export async function startSampleArchive({ port = 0, controls = false } = {}): P
     const query = new URL(c.req.url).search.slice(1);
     const { fault, done } = control.begin(query);
     try {
-      const proper = () => respond(query);
-      return fault ? await misbehave(fault, proper, c.env, c.req.raw.signal) : proper();
+      const respondProperly = () => respond(query);
+      return fault ? await misbehave(fault, respondProperly, c.env, c.req.raw.signal) : respondProperly();
     } finally {
       done();
     }
@@ -70,17 +70,18 @@ function respond(query: string): Response {
 
 type Misbehavior = NonNullable<ReturnType<Control["begin"]>["fault"]>;
 
-async function misbehave(fault: Misbehavior, proper: () => Response, env: HttpBindings, gone: AbortSignal) {
+/** Answers with a fault. `closed` aborts when the client closes the connection. */
+async function misbehave(fault: Misbehavior, respondProperly: () => Response, env: HttpBindings, closed: AbortSignal) {
   switch (fault.kind) {
     case "hold":
-      await Promise.race([fault.until, new Promise((resolve) => gone.addEventListener("abort", resolve))]);
-      return proper();
+      await Promise.race([fault.until, new Promise((resolve) => closed.addEventListener("abort", resolve))]);
+      return respondProperly();
     case "slow":
-      await delay(fault.ms, undefined, { signal: gone }).catch(() => {});
-      return proper();
+      await delay(fault.ms, undefined, { signal: closed }).catch(() => {});
+      return respondProperly();
     case "hang": {
-      if (fault.after === "headers") return new Response(new ReadableStream({ start: (c) => c.enqueue(OPENING) }));
-      await new Promise((resolve) => gone.addEventListener("abort", resolve));
+      if (fault.after === "headers") return new Response(new ReadableStream({ start: (c) => c.enqueue(FIRST_BYTES) }));
+      await new Promise((resolve) => closed.addEventListener("abort", resolve));
       return RESPONSE_ALREADY_SENT;
     }
     case "refuse":
@@ -94,17 +95,17 @@ async function misbehave(fault: Misbehavior, proper: () => Response, env: HttpBi
       return Response.json(body, { status: fault.status, headers });
     }
     case "rubbish":
-      return new Response(await RUBBISH[fault.body](proper));
+      return new Response(await RUBBISH_BODIES[fault.body](respondProperly));
     case "missing":
-      return change(proper, (_name, values) =>
+      return change(respondProperly, (_name, values) =>
         values.map((value, i) => (i < values.length - fault.days ? value : null)),
       );
   }
 }
 
-const OPENING = new TextEncoder().encode('{"latitude":47.6');
+const FIRST_BYTES = new TextEncoder().encode('{"latitude":47.6');
 
-const RUBBISH: Record<
+const RUBBISH_BODIES: Record<
   Extract<Fault, { kind: "rubbish" }>["body"],
   (proper: () => Response) => string | Promise<string>
 > = {

@@ -7,7 +7,10 @@ import { tools } from "../tools/index.ts";
 export { CallerObject, Listener } from "durable-mcp-edge/edge";
 
 // The account's own Resonate server, and the runners of jobs that no worker is connected for. Both are loaded when needed.
-export const ResonateObject = resonateObject(() => import("./modules/resonate.js"));
-export const RunnerObject = runnerObject(() => import("./modules/runner.js"));
+export const ResonateObject = resonateObject(() => import("durable-mcp-edge/resonate"));
+export const RunnerObject = runnerObject(
+  () => import("durable-mcp-edge/runner"),
+  () => import("../tools/runs.ts"),
+);
 
 export default createEdge({ name: "my-server", version: "0.1.0", tools });

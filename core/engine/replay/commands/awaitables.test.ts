@@ -22,7 +22,7 @@ function rangeOf(apart: number): SimulatedJob {
     {
       start: async (_job, args) => {
         const { n } = args as { n: number };
-        const name = await simulated.other(`month_${n}`);
+        const name = await simulated.startOther(`month_${n}`);
         const rank = (n * 77) % MONTHS;
         simulated.clock.after(MINUTE + Math.floor(rank / 10) * apart, () =>
           simulated.sim.settle(name, "resolved", { n }),
@@ -82,7 +82,7 @@ test("the outcomes of jobs that end at the same time reach the function in one e
 test("a job with a very long name can be awaited", async () => {
   const name = `other_${"x".repeat(480)}`;
   const simulated = new SimulatedJob((ctx: Context) => ctx.await(name));
-  await simulated.other(name);
+  await simulated.startOther(name);
   simulated.sim.settle(name, "resolved", "well");
   expect(await simulated.toEnd()).toEqual({ kind: "complete", value: "well" });
 });
@@ -98,7 +98,7 @@ test("awaiting a job that failed, was cancelled or timed out throws its status a
     return reasons;
   };
   const simulated = new SimulatedJob(fn, { deadline: HOUR });
-  for (const name of ["broken", "cancelled"]) await simulated.other(name);
+  for (const name of ["broken", "cancelled"]) await simulated.startOther(name);
   await simulated.sim.start("late", {}, simulated.clock.now() + MINUTE);
   simulated.clock.after(SECOND, () => simulated.sim.settle("broken", "rejected", new Error("503 for an hour")));
   simulated.clock.after(SECOND, () => simulated.sim.settle("cancelled", "rejected_canceled"));

@@ -7,7 +7,7 @@ test("waits until the site is up, even if the worker dies", { timeout: MINUTE },
   await using stack = await startStack();
   site.answers({ status: 503 });
   const waiting = stack.call("wait_for_site", { url: site.url });
-  await site.asked(1);
+  await site.waitForRequests(1);
   await stack.workers[0]?.kill();
 
   site.answers({ status: 200 });

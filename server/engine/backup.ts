@@ -1,5 +1,5 @@
 /** Reads and writes the rows of a server, to move them to another host or machine. */
-import type { Row, Sql, SqlValue } from "./engine/sql.ts";
+import type { Row, Sql, SqlValue } from "./sql.ts";
 
 /** The tables, and the columns that order their rows. Listeners are left out: waiting clients register again. */
 const TABLES = [
@@ -14,36 +14,41 @@ export interface BackupRow {
   row: Row;
 }
 
-/** The last row read: the index of its table, and its values in the columns that order the table. */
+/** The last row of a page: the index of its table, and its values in the columns that order the table. */
 export type BackupPosition = readonly [number, ...string[]];
 
-/** The size of one page: about so many characters, and at most so many rows. */
-const PAGE = { characters: 1_000_000, rows: 500 };
+/** The size of one page, which may exceed the characters by its last rows. */
+const MAX_PAGE_CHARACTERS = 1_000_000;
+const MAX_PAGE_ROWS = 500;
 /** How many rows one statement reads into memory: each may be large. */
-const ROWS_AT_ONCE = 5;
+const ROWS_PER_STATEMENT = 5;
 
 /** Reads a page of rows after a position. The last page has no `next`. */
-export function readRows(sql: Sql, [at, ...key]: BackupPosition = [0]): { rows: BackupRow[]; next?: BackupPosition } {
-  const [table, columns] = TABLES[at] ?? [];
+export function readRows(
+  sql: Sql,
+  [tableIndex, ...key]: BackupPosition = [0],
+): { rows: BackupRow[]; next?: BackupPosition } {
+  const [table, columns] = TABLES[tableIndex] ?? [];
   if (!table) return { rows: [] };
   const names = columns.join(", ");
-  const after = `WHERE (${names}) > (${columns.map(() => "?").join(", ")})`;
+  const afterKey = `WHERE (${names}) > (${columns.map(() => "?").join(", ")})`;
   const rows: BackupRow[] = [];
   let last = key;
-  for (let size = 0; ; ) {
-    const where = last.length > 0 ? after : "";
-    const found = sql.all(`SELECT * FROM ${table} ${where} ORDER BY ${names} LIMIT ${ROWS_AT_ONCE}`, ...last);
-    for (const row of found) {
+  for (let characters = 0; ; ) {
+    const where = last.length > 0 ? afterKey : "";
+    const batch = sql.all(`SELECT * FROM ${table} ${where} ORDER BY ${names} LIMIT ${ROWS_PER_STATEMENT}`, ...last);
+    for (const row of batch) {
       rows.push({ table, row });
-      size += sizeOf(row);
+      characters += charactersOf(row);
       last = columns.map((column) => String(row[column]));
     }
-    if (found.length < ROWS_AT_ONCE) return at + 1 < TABLES.length ? { rows, next: [at + 1] } : { rows };
-    if (size > PAGE.characters || rows.length >= PAGE.rows) return { rows, next: [at, ...last] };
+    if (batch.length < ROWS_PER_STATEMENT)
+      return tableIndex + 1 < TABLES.length ? { rows, next: [tableIndex + 1] } : { rows };
+    if (characters > MAX_PAGE_CHARACTERS || rows.length >= MAX_PAGE_ROWS) return { rows, next: [tableIndex, ...last] };
   }
 }
 
-const sizeOf = (row: Row) =>
+const charactersOf = (row: Row) =>
   Object.values(row).reduce<number>((sum, value) => sum + (typeof value === "string" ? value.length : 8), 0);
 
 export function isEmpty(sql: Sql): boolean {
@@ -62,8 +67,11 @@ export function writeRows(sql: Sql, rows: readonly BackupRow[]): void {
       const columns = Object.keys(row);
       if (!columns.every((column) => /^\w+$/.test(column))) throw new Error(`${table} has no such columns.`);
       const values: SqlValue[] = Object.values(row);
-      const marks = columns.map(() => "?").join(", ");
-      sql.run(`INSERT INTO ${table} (${columns.join(", ")}) VALUES (${marks}) ON CONFLICT DO NOTHING`, ...values);
+      const placeholders = columns.map(() => "?").join(", ");
+      sql.run(
+        `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${placeholders}) ON CONFLICT DO NOTHING`,
+        ...values,
+      );
     }
   });
 }

@@ -7,14 +7,14 @@ import { type Context, DAY, type JobContext, MINUTE, SECOND } from "../core/auth
 import type { DurableFunction } from "../core/author/implement.ts";
 import { implement } from "../core/author/implement.ts";
 import { defineJob } from "../core/author/job.ts";
-import { replayed } from "./replayed.ts";
+import { replay } from "./replay.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const other = { kind: "other_job", args: { parse: (value: unknown) => value as object } };
 
 test("a function that is killed at every point, over a year of sleep, always ends the same", async () => {
   let pages = 0;
-  const { result, runs } = await replayed(
+  const { result, runs } = await replay(
     async (ctx: Context<{ unit: string }>, { city }: { city: string }) => {
       const page = await ctx.step("page", async () => {
         pages += 1;
@@ -52,7 +52,7 @@ test("a step that changes a variable outside of itself is refused", async () => 
     });
     return total;
   };
-  await expect(replayed(sum, {})).rejects.toThrow("run again from its records, the function returned something else");
+  await expect(replay(sum, {})).rejects.toThrow("run again from its records, the function returned something else");
 });
 
 test("a step that nothing awaits is reported, even if it succeeds", async () => {
@@ -60,13 +60,13 @@ test("a step that nothing awaits is reported, even if it succeeds", async () => 
     void ctx.step("note", () => "noted");
     return ctx.step("work", () => "done");
   };
-  await expect(replayed(background, {})).rejects.toThrow('nothing awaits step "note": what comes of it is lost');
+  await expect(replay(background, {})).rejects.toThrow('nothing awaits step "note": what comes of it is lost');
   const later = async (ctx: Context) => {
     const note = ctx.step("note", () => "noted");
     await ctx.sleep("a while", SECOND);
     return [await note, await Promise.all([ctx.step("a", () => 1), ctx.step("b", () => 2).then((n) => n)])];
   };
-  expect((await replayed(later, {})).result).toEqual(["noted", [1, 2]]);
+  expect((await replay(later, {})).result).toEqual(["noted", [1, 2]]);
 });
 
 test("a result that differs after a death is reported with the point of the death", async () => {
@@ -76,7 +76,7 @@ test("a result that differs after a death is reported with the point of the deat
     await ctx.sleep("a second", SECOND);
     return life;
   };
-  await expect(replayed(counted, {})).rejects.toThrow(/the function returned \d+\. Undisturbed it returned 1\./);
+  await expect(replay(counted, {})).rejects.toThrow(/the function returned \d+\. Undisturbed it returned 1\./);
 });
 
 test("a step that itself returns something else in each run is named, with the advice that fits it", async () => {
@@ -85,7 +85,7 @@ test("a step that itself returns something else in each run is named, with the a
     await ctx.sleep("a second", SECOND);
     return id;
   };
-  const error: Error = await replayed(names, {}).catch((thrown) => thrown);
+  const error: Error = await replay(names, {}).catch((thrown) => thrown);
   expect(error.message).toMatch(
     /The step "make id" itself returned "[^"]+" in one run and "[^"]+" in the other: each run executes it\. Give it a stand-in, or use ctx\.now\(\) or ctx\.uuid\(\)$/,
   );
@@ -95,7 +95,7 @@ test("the function of the template for a tool ends the same wherever its worker 
   vi.doMock("durable-mcp-edge", () => import("../core/index.ts"));
   try {
     const { exampleToolRun } = await import("../cli/template/tool/example-tool.run.ts");
-    const { result } = await replayed(exampleToolRun, { subject: "tea" });
+    const { result } = await replay(exampleToolRun, { subject: "tea" });
     expect(result).toEqual({ text: "tea: begun at 2026-01-01T00:00:00.000Z" });
   } finally {
     vi.doUnmock("durable-mcp-edge");
@@ -103,15 +103,15 @@ test("the function of the template for a tool ends the same wherever its worker 
 });
 
 test("a function may return nothing", async () => {
-  expect((await replayed((ctx: Context) => ctx.sleep("a second", SECOND), {})).result).toBeUndefined();
+  expect((await replay((ctx: Context) => ctx.sleep("a second", SECOND), {})).result).toBeUndefined();
 });
 
-test("if a function throws the same error in all runs, replayed throws it", async () => {
+test("if a function throws the same error in all runs, replay throws it", async () => {
   const refuse = async (ctx: Context) => {
     const { action } = await ctx.ask("go on", question);
     if (action === "decline") throw new Error("declined: nothing was done");
   };
-  await expect(replayed(refuse, {}, { answers: { "go on": { action: "decline" } } })).rejects.toThrow(
+  await expect(replay(refuse, {}, { answers: { "go on": { action: "decline" } } })).rejects.toThrow(
     "declined: nothing was done",
   );
 });
@@ -124,11 +124,11 @@ test("a broken rule is reported with the engine's explanation", async () => {
         return ctx.step("title", () => ms);
       }),
     );
-  await expect(replayed(fanOut, {})).rejects.toThrow('"title" is called again, and its place among');
+  await expect(replay(fanOut, {})).rejects.toThrow('"title" is called again, and its place among');
 });
 
 test("an upstream that never answers is waited for on the jumping clock", async () => {
-  const { result } = await replayed(
+  const { result } = await replay(
     async (ctx: Context) =>
       ctx.race({
         page: (branch) => branch.step("page", () => new Promise<string>(() => {})),
@@ -141,10 +141,8 @@ test("an upstream that never answers is waited for on the jumping clock", async 
 });
 
 test("a question without an answer, and a job without an outcome, are reported by name", async () => {
-  await expect(replayed((ctx: Context) => ctx.ask("go on", question), {}, { runs: 3 })).rejects.toThrow(
-    "nobody answers",
-  );
-  await expect(replayed((ctx: Context) => ctx.start(other, {}), {})).rejects.toThrow("{ jobs: { other_job: … } }");
+  await expect(replay((ctx: Context) => ctx.ask("go on", question), {}, { runs: 3 })).rejects.toThrow("nobody answers");
+  await expect(replay((ctx: Context) => ctx.start(other, {}), {})).rejects.toThrow("{ jobs: { other_job: … } }");
 });
 
 test("a step with atMostOnce may have an unknown outcome, and runs in which it does must all end the same", async () => {
@@ -157,11 +155,11 @@ test("a step with atMostOnce may have an unknown outcome, and runs in which it d
     const lives = withTime ? await ctx.step("lives", () => ++charges) : 0;
     return { charged, lives };
   };
-  expect((await replayed(code(false), {})).result).toEqual({ charged: "true", lives: 0 });
+  expect((await replay(code(false), {})).result).toEqual({ charged: "true", lives: 0 });
   // The same holds for a function that does not catch the error.
   const thrown = (ctx: Context) => ctx.step("charge", () => "ok", { atMostOnce: true });
-  expect((await replayed(thrown, {})).result).toBe("ok");
-  await expect(replayed(code(true), {})).rejects.toThrow("the function returned");
+  expect((await replay(thrown, {})).result).toBe("ok");
+  await expect(replay(code(true), {})).rejects.toThrow("the function returned");
 });
 
 test.each<[what: string, code: DurableFunction<object, unknown>]>([
@@ -193,8 +191,8 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
       return looks;
     },
   ],
-])("replayed finds %s", async (_what, code) => {
-  const error = await replayed(code, {}).catch((thrown: Error) => thrown);
+])("replay finds %s", async (_what, code) => {
+  const error = await replay(code, {}).catch((thrown: Error) => thrown);
   const message = expect.stringMatching(
     /^run again from its records, the function (returned something else|did something else: step "send" got order)/,
   );
@@ -203,9 +201,9 @@ test.each<[what: string, code: DurableFunction<object, unknown>]>([
 
 test("a step may take real time, alone and in a race with a sleep", async () => {
   const slow = (ms: number) => new Promise<string>((resolve) => setTimeout(resolve, ms, "there"));
-  const alone = await replayed((ctx: Context) => ctx.step("slow", () => slow(150)), {}, { runs: 2 });
+  const alone = await replay((ctx: Context) => ctx.step("slow", () => slow(150)), {}, { runs: 2 });
   expect(alone.result).toBe("there");
-  const raced = await replayed(
+  const raced = await replay(
     (ctx: Context) =>
       ctx.race({ page: (on) => on.step("page", () => slow(400)), late: (on) => on.sleep("a minute", MINUTE) }),
     {},
@@ -225,7 +223,7 @@ test("a step may take real time over a connection that was open before", async (
       return String((await once(socket, "data"))[0]);
     };
     const asks = (ctx: Context) => ctx.step("query", query, { timeout: 30 * SECOND, retry: false });
-    expect((await replayed(asks, {}, { runs: 2 })).result).toBe("there");
+    expect((await replay(asks, {}, { runs: 2 })).result).toBe("there");
   } finally {
     socket.destroy();
     server.close();
@@ -240,7 +238,7 @@ test("the inputs of a step are compared with those that it gets when the functio
     await ctx.sleep("a while", MINUTE);
     await ctx.step("pay", () => void orders.push(order));
   };
-  await expect(replayed(pays, {})).rejects.toThrow(/step "create" got order = "[^"]+", and "[^"]+" when the function/);
+  await expect(replay(pays, {})).rejects.toThrow(/step "create" got order = "[^"]+", and "[^"]+" when the function/);
   const counts = async (ctx: Context) => {
     let sent = 0;
     await ctx.step("count", () => {
@@ -248,17 +246,17 @@ test("the inputs of a step are compared with those that it gets when the functio
     });
     await ctx.step("send", () => void orders.push(`${sent} messages`));
   };
-  await expect(replayed(counts, {})).rejects.toThrow('step "send" got sent = 1, and 0 when the function ran again');
+  await expect(replay(counts, {})).rejects.toThrow('step "send" got sent = 1, and 0 when the function ran again');
   const run = implement(defineJob({ kind: "pays", args: z.object({}), id: () => "x" }), pays);
-  await expect(replayed(run, {})).rejects.toThrow('step "create" got order');
+  await expect(replay(run, {})).rejects.toThrow('step "create" got order');
 });
 
 test("an endless loop is reported with its line", async () => {
   const polls = async (ctx: Context) => {
     for (;;) await ctx.step("look", () => "not yet");
   };
-  await expect(replayed(polls, {})).rejects.toThrow(
-    /^ctx\.step\("look"\) at testing\/replayed\.test\.ts:\d+ comes after 1000 calls of ctx: does its loop end\? .*ctx\.continueAs/,
+  await expect(replay(polls, {})).rejects.toThrow(
+    /^ctx\.step\("look"\) at testing\/replay\.test\.ts:\d+ comes after 1000 calls of ctx: does its loop end\? .*ctx\.continueAs/,
   );
 });
 
@@ -267,7 +265,7 @@ test("a step that fails and that nothing awaits is reported", async () => {
     void ctx.step("note", () => Promise.reject(new TypeError("no")));
     return ctx.step("work", () => "done");
   };
-  await expect(replayed(forgets, {})).rejects.toThrow('step "note" has failed, and nothing awaits it');
+  await expect(replay(forgets, {})).rejects.toThrow('step "note" has failed, and nothing awaits it');
 });
 
 describe("an implementation is run as a worker runs it", () => {
@@ -276,11 +274,11 @@ describe("an implementation is run as a worker runs it", () => {
   test("with the deadline of its definition, which the option replaces", async () => {
     const sleeps = async (ctx: Context) => ctx.sleep("two days", 2 * DAY);
     const words = expect.objectContaining({ message: expect.stringMatching(/timed out|deadline/) });
-    await expect(replayed(implement(defineJob(definition), sleeps), { q: "a" })).rejects.toEqual(words);
+    await expect(replay(implement(defineJob(definition), sleeps), { q: "a" })).rejects.toEqual(words);
     const deadline = (_args: object, now: number) => now + 1.5 * DAY;
     const run = implement(defineJob({ ...definition, deadline }), sleeps);
-    await expect(replayed(run, { q: "a" })).rejects.toEqual(words);
-    await replayed(run, { q: "a" }, { deadline: 3 * DAY, runs: 3 });
+    await expect(replay(run, { q: "a" })).rejects.toEqual(words);
+    await replay(run, { q: "a" }, { deadline: 3 * DAY, runs: 3 });
   });
 
   test("with the arguments of its next run as the schema makes them", async () => {
@@ -288,19 +286,19 @@ describe("an implementation is run as a worker runs it", () => {
       if (q === "a") return ctx.continueAs({ q: "b " });
       return q;
     });
-    expect((await replayed(run, { q: "a" })).result).toBe("b");
+    expect((await replay(run, { q: "a" })).result).toBe("b");
   });
 
   test("with the defaults of the variables that it needs", async () => {
     const env = z.object({ UNIT: z.string().default("metres"), LIST: z.string().transform((list) => list.split(",")) });
     const run = implement(defineJob(definition), async (ctx) => ctx.env, { env });
-    expect((await replayed(run, { q: "a" }, { env: { LIST: "a,b" } })).result).toEqual({
+    expect((await replay(run, { q: "a" }, { env: { LIST: "a,b" } })).result).toEqual({
       UNIT: "metres",
       LIST: ["a", "b"],
     });
     // The option may also be the schema's output.
     const made = { UNIT: "feet", LIST: ["a"] };
-    expect((await replayed(run, { q: "a" }, { env: made })).result).toEqual(made);
+    expect((await replay(run, { q: "a" }, { env: made })).result).toEqual(made);
   });
 });
 
@@ -312,20 +310,20 @@ test("arguments and outcomes of other jobs that do not fit their definitions are
     id: ({ size }) => size,
   });
   const starts = (size: unknown) => async (ctx: Context) => (await ctx.start(child, { size: size as number })).result();
-  expect((await replayed(starts(2), {}, { jobs: { child: { area: 4 } } })).result).toEqual({ area: 4 });
-  const misfit = replayed(starts("2"), {}, { jobs: { child: { area: 4 } } });
-  await expect(misfit).rejects.toThrow(/^child was not started: .*expected number/s);
-  const outcome = replayed(starts(2), {}, { jobs: { child: { area: "4" } } });
-  await expect(outcome).rejects.toThrow("replayed: the outcome of the job child does not fit its result: area: ");
+  expect((await replay(starts(2), {}, { jobs: { child: { area: 4 } } })).result).toEqual({ area: 4 });
+  const wrongArgs = replay(starts("2"), {}, { jobs: { child: { area: 4 } } });
+  await expect(wrongArgs).rejects.toThrow(/^child was not started: .*expected number/s);
+  const outcome = replay(starts(2), {}, { jobs: { child: { area: "4" } } });
+  await expect(outcome).rejects.toThrow("replay: the outcome of the job child does not fit its result: area: ");
 });
 
 test("an answer that the form of its question refuses is reported", async () => {
   const properties = { yes: { type: "boolean" } };
   const asks = (ctx: Context) =>
     ctx.ask("go on", { message: "Go on?", requestedSchema: { type: "object", properties, required: ["yes"] } });
-  const misfit = replayed(asks, {}, { answers: { "go on": { yes: "true" } } });
-  await expect(misfit).rejects.toThrow('replayed: the answer to "go on" does not fit the question: yes: ');
-  expect((await replayed(asks, {}, { answers: { "go on": { yes: true } } })).result).toMatchObject({
+  const wrongAnswer = replay(asks, {}, { answers: { "go on": { yes: "true" } } });
+  await expect(wrongAnswer).rejects.toThrow('replay: the answer to "go on" does not fit the question: yes: ');
+  expect((await replay(asks, {}, { answers: { "go on": { yes: true } } })).result).toMatchObject({
     action: "accept",
   });
 });
@@ -336,5 +334,5 @@ test("an agreement to a question without fields needs no content, as at the edge
     return ctx.ask("go on", { message: "Go on?", requestedSchema });
   };
   const answers = { "go on": { action: "accept" } };
-  expect((await replayed(asks, {}, { answers })).result).toEqual({ action: "accept", content: {} });
+  expect((await replay(asks, {}, { answers })).result).toEqual({ action: "accept", content: {} });
 });

@@ -1,25 +1,24 @@
 /**
- * The embedded Resonate server without its transport: it takes requests, and sends answers and messages once the changes are
- * on disk. `wire/` reads requests and keeps connections, `engine/` answers and stores, `node/` and `object/` host it.
+ * The embedded Resonate server without its transport: it accepts requests, and sends answers and messages once the changes are
+ * on disk. `wire/` parses requests, `node/` and `object/` host the server.
  */
-import { Dispatcher } from "./engine/dispatcher.ts";
-import { Engine, type EngineRequest } from "./engine/engine.ts";
-import type { Change, Outcome, Response } from "./engine/records.ts";
-import { TransactionOver } from "./engine/sql.ts";
-import { type Store, TooLarge } from "./engine/store.ts";
-import { Connections, type PollConnection } from "./wire/poll-connections.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { Engine, type EngineRequest } from "./engine.ts";
+import { type PollConnection, PollConnections } from "./poll-connections.ts";
+import type { Change, Outcome, Response } from "./records.ts";
+import { TransactionRolledBack } from "./sql.ts";
+import { PromiseTooLarge, type Store } from "./store.ts";
 
 /** The largest number of requests in one commit, so that a flood of requests does not hold up everything else. */
-const BATCH_SIZE = 250;
+const MAX_BATCH_REQUESTS = 250;
 
-/** How often a host drops listeners without a connection, in milliseconds. */
-export const LISTENER_INTERVAL = 120_000;
+/** How often a host drops listeners without a connection. */
+export const LISTENER_SWEEP_INTERVAL_MS = 120_000;
 
-/** The shortest time between two log lines about the same failure, in milliseconds. */
-const LOG_INTERVAL = 10_000;
+/** The shortest time between two log lines about the same failure. */
+const MIN_LOG_INTERVAL_MS = 10_000;
 
-/** How many characters of a schedule's id are logged. */
-const MOST_LOGGED = 200;
+const MAX_LOGGED_ID_CHARACTERS = 200;
 
 export interface ServerLog {
   error(fields: object, message: string): void;
@@ -28,7 +27,7 @@ export interface ServerLog {
 export interface Host {
   log: ServerLog;
   /** Calls `work` once the requests that have already arrived are submitted, so that they share a commit. */
-  soon(work: () => void): void;
+  runSoon(work: () => void): void;
   /** Called after each commit with its changes, which may move the next time-out. */
   onCommit?(changes: readonly Change[]): void;
   /** Called with a worker group that has a task and no connected worker. */
@@ -42,7 +41,7 @@ interface QueuedRequest {
 
 /** The host calls {@link tick} when something is due: a process by a timer, an object by its alarm. */
 export class Resonate {
-  readonly #connections = new Connections();
+  readonly #connections = new PollConnections();
   readonly #dispatcher: Dispatcher;
   readonly #store: Store;
   readonly #engine: Engine;
@@ -50,15 +49,15 @@ export class Resonate {
   readonly #queue: QueuedRequest[] = [];
   #disconnectedAddresses = new Set<string>();
   #lastFailure = { message: "", at: 0 };
-  #closed = false;
+  #isClosed = false;
 
   constructor(store: Store, host: Host) {
     this.#store = store;
     this.#host = host;
-    const onSkipped = (err: unknown, schedule: string) =>
-      host.log.error({ err, schedule: schedule.slice(0, MOST_LOGGED) }, "a schedule was skipped");
-    this.#engine = new Engine(store, (group) => this.#hasWorker(group), onSkipped);
-    this.#dispatcher = new Dispatcher(this.#connections, store, (group) => host.onWorkerMissing?.(group));
+    const onScheduleSkipped = (err: unknown, schedule: string) =>
+      host.log.error({ err, schedule: schedule.slice(0, MAX_LOGGED_ID_CHARACTERS) }, "a schedule was skipped");
+    this.#engine = new Engine(store, (group) => this.#hasWorker(group), onScheduleSkipped);
+    this.#dispatcher = new Dispatcher(this.#connections, store.queue, (group) => host.onWorkerMissing?.(group));
   }
 
   /** Whether a worker is connected, possibly by the host in `onWorkerMissing`. */
@@ -73,49 +72,49 @@ export class Resonate {
    */
   submit(request: EngineRequest): Promise<Response> {
     return new Promise((resolve) => {
-      if (this.#closed) return resolve(failed(request.kind));
-      if (this.#queue.length === 0) this.#host.soon(() => this.#answer());
+      if (this.#isClosed) return resolve(internalError(request.kind));
+      if (this.#queue.length === 0) this.#host.runSoon(() => this.#answer());
       this.#queue.push({ request, resolve });
     });
   }
 
   #answer(): void {
-    const batch = this.#queue.splice(0, BATCH_SIZE);
+    const batch = this.#queue.splice(0, MAX_BATCH_REQUESTS);
     if (batch.length === 0) return;
-    if (this.#queue.length > 0) this.#host.soon(() => this.#answer());
+    if (this.#queue.length > 0) this.#host.runSoon(() => this.#answer());
     const responses = this.#commit(() => {
       const outcomes = batch.map(({ request }) => this.#apply(request));
       return { result: outcomes.map(({ response }) => response), changes: outcomes.flatMap(({ changes }) => changes) };
     });
-    for (const [i, { request, resolve }] of batch.entries()) resolve(responses?.[i] ?? failed(request.kind));
+    for (const [i, { request, resolve }] of batch.entries()) resolve(responses?.[i] ?? internalError(request.kind));
   }
 
   #apply(request: EngineRequest): Outcome {
     try {
       return this.#store.attempt(() => this.#engine.apply(Date.now(), request));
     } catch (error) {
-      if (error instanceof TooLarge)
+      if (error instanceof PromiseTooLarge)
         return { response: { kind: request.kind, head: { status: 413 }, data: error.message }, changes: [] };
-      if (error instanceof TransactionOver) throw error;
+      if (error instanceof TransactionRolledBack) throw error;
       this.#host.log.error({ err: error, kind: request.kind }, "request failed");
-      return { response: failed(request.kind), changes: [] };
+      return { response: internalError(request.kind), changes: [] };
     }
   }
 
-  /** Handles a batch of due time-outs. False when nothing was due; undefined when the commit failed. */
+  /** Handles a batch of due time-outs. False if nothing was due; undefined if the commit failed. */
   tick(): boolean | undefined {
     return this.#commit(() => {
-      const { changes, parked } = this.#engine.tick(Date.now());
-      return { result: changes.length + parked > 0, changes };
+      const { changes, parkedCount } = this.#engine.tick(Date.now());
+      return { result: changes.length + parkedCount > 0, changes };
     });
   }
 
   /** The time of the next time-out, in milliseconds since the epoch. */
-  get due(): number | undefined {
-    return this.#store.due();
+  get nextTimeout(): number | undefined {
+    return this.#store.nextTimeout();
   }
 
-  /** Commits the changes of `work`, then delivers their messages. Undefined, with nothing changed, when the commit fails. */
+  /** Commits the changes of `work`, then delivers their messages. Undefined, with nothing changed, if the commit fails. */
   #commit<T>(work: () => { result: T; changes: Change[] }): T | undefined {
     try {
       const { result, changes } = this.#store.transaction(work);
@@ -123,51 +122,51 @@ export class Resonate {
       if (changes.length > 0) this.#host.onCommit?.(changes);
       return result;
     } catch (error) {
-      this.#logFailure(error instanceof TransactionOver ? error.cause : error);
+      this.#logFailure(error instanceof TransactionRolledBack ? error.cause : error);
       return undefined;
     }
   }
 
-  /** Commits what `work` writes and nobody is told of; false, with nothing changed, when the commit fails. */
+  /** Commits what `work` writes, without a notification; false, with nothing changed, if the commit fails. */
   protected write(work: () => void): boolean {
-    const committed = this.#commit(() => {
+    const isWritten = this.#commit(() => {
       work();
       return { result: true, changes: [] };
     });
-    return committed ?? false;
+    return isWritten ?? false;
   }
 
   /** Logs a failure, but not each repetition: while a disk is full, every request fails in the same way. */
   #logFailure(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
     const now = Date.now();
-    if (message === this.#lastFailure.message && now < this.#lastFailure.at + LOG_INTERVAL) return;
+    if (message === this.#lastFailure.message && now < this.#lastFailure.at + MIN_LOG_INTERVAL_MS) return;
     this.#lastFailure = { message, at: now };
     this.#host.log.error({ err: error }, "nothing was written");
   }
 
   /**
-   * Opens a connection for messages; undefined when there are too many. It replaces a connection with the same group and id,
+   * Opens a connection for messages; undefined if there are too many. It replaces a connection with the same group and id,
    * which may be dead without the server knowing: unclaimed tasks of the old connection are sent to another one.
    */
   connect(group: string, id: string, { isRunner = false } = {}): PollConnection | undefined {
-    const before = this.#connections.named(group, id);
+    const previous = this.#connections.byId(group, id);
     const connection = this.#connections.open(group, id, isRunner);
-    if (connection && before) this.disconnect(before);
-    if (connection) this.#dispatcher.connected(connection);
+    if (connection && previous) this.disconnect(previous);
+    if (connection) this.#dispatcher.onConnect(connection);
     return connection;
   }
 
   /** Resolves with the next messages for `connection`, or with undefined when it is closed. */
   next(connection: PollConnection): Promise<string[] | undefined> {
-    if (connection.waiting.length === 0) this.#unpark(this.#dispatcher.refill(connection));
+    if (connection.queue.length === 0) this.#unpark(this.#dispatcher.refill(connection));
     return this.#connections.next(connection);
   }
 
   /** Whether a group has an unclaimed task but no connected worker. */
-  isWaiting(group: string): boolean {
+  needsWorker(group: string): boolean {
     return (
-      !this.#connections.isConnected(group) && this.#store.unclaimedTasks(group, { timer: 0, id: "" }, 1).length > 0
+      !this.#connections.isConnected(group) && this.#store.queue.tasksOf(group, { timer: 0, id: "" }, 1).length > 0
     );
   }
 
@@ -176,20 +175,20 @@ export class Resonate {
     if (tasks.length === 0) return;
     const now = Date.now();
     this.write(() => {
-      for (const id of tasks) this.#store.unpark(id, now);
+      for (const id of tasks) this.#store.queue.unpark(id, now);
     });
     this.#host.onCommit?.([]);
   }
 
   /** The runner behind `connection` has no code for a task: the task is deferred until a retry, or until a worker connects. */
   decline(task: string, connection: PollConnection): void {
-    this.#dispatcher.declined(task, connection);
-    this.write(() => this.#store.defer(task, Date.now()));
+    this.#dispatcher.onDecline(task, connection);
+    this.write(() => this.#store.queue.defer(task, Date.now()));
   }
 
   disconnect(connection: PollConnection): void {
     this.#connections.close(connection);
-    this.#dispatcher.disconnected(connection);
+    this.#dispatcher.onDisconnect(connection);
   }
 
   /**
@@ -209,15 +208,15 @@ export class Resonate {
     this.#disconnectedAddresses = disconnected;
   }
 
-  /** Answers the queued requests, ends all connections and closes the store. */
+  /** Answers the queued requests, closes all connections, then the store. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     while (this.#queue.length > 0) this.#answer();
     this.#connections.closeAll();
     this.#store.close();
   }
 }
 
-function failed(kind: string): Response {
+function internalError(kind: string): Response {
   return { kind, head: { status: 500 }, data: "Internal error: the request was not carried out" };
 }

@@ -1,4 +1,4 @@
-// Compares the embedded server's engine with the real server of `RESONATE_BIN` in its debug mode, in which requests set the
+// Compares the embedded server's engine with the standalone server of `RESONATE_BIN` in its debug mode, in which requests set the
 // time. On random histories every answer and, at each tick, the whole state and all messages are the same, except for the
 // differences in docs/resonate.md. `FUZZ_TIMES=40` makes 30,000 steps, in five minutes; `DIFFERENTIAL_SEED` selects others.
 
@@ -13,15 +13,15 @@ import { Store } from "../../server/engine/store.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { InvalidRequest, parseRequest } from "../../server/wire/requests.ts";
-import { answers, watch } from "../../testing/simulation/program.ts";
+import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { connectTo, releaseOf } from "../contract/server.ts";
-import { asTakenBy010, type TimedStep, timedHistory } from "./histories.ts";
+import { acceptedBy010, type TimedStep, timedHistory } from "./histories.ts";
 
 const binary = process.env.RESONATE_BIN;
 const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
 const RUNS = 8 * Number(process.env.FUZZ_TIMES ?? 1);
-const START = 1_800_000_000_000;
+const START_TIME = 1_800_000_000_000;
 
 let url: string;
 let isFor010: boolean;
@@ -33,23 +33,23 @@ beforeAll(async () => {
   const server = watch(startChild(binary, [...args, "--observability-metrics-port", "0"], { env: {}, grace: 1_000 }));
   stop = async () => server[Symbol.asyncDispose]();
   url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`, server);
+  await waitForAnswer(`${url}/ready`, server);
   isFor010 = (await releaseOf(connectTo(url, stop))) === "0.10";
 });
 afterAll(() => stop());
 
-async function askReal(kind: string, data: object, now = START) {
+async function askStandalone(kind: string, data: object, now = START_TIME) {
   const head = { corrId: "1", version: "2026-04-01", "resonate:debug_time": now };
   const response = await fetch(url, { method: "POST", body: JSON.stringify({ kind, head, data }) });
   return { status: response.status, data: ((await response.json()) as { data: unknown }).data };
 }
 
 describe.runIf(binary)("on the same history", () => {
-  test("the embedded server and the real one do the same", { timeout: 1_200_000 }, async () => {
-    const seen = new Set<string>();
-    await askReal("debug.start", {});
+  test("the embedded server and the standalone one do the same", { timeout: 1_200_000 }, async () => {
+    const outcomes = new Set<string>();
+    await askStandalone("debug.start", {});
     await fc.assert(
-      fc.asyncProperty(timedHistory, (steps) => sideBySide(steps, seen)),
+      fc.asyncProperty(timedHistory, (steps) => sideBySide(steps, outcomes)),
       { seed: SEED, numRuns: RUNS, endOnFailure: true },
     );
     for (const deep of [
@@ -59,39 +59,39 @@ describe.runIf(binary)("on the same history", () => {
       "task.fence 200",
       "task.acquire 409",
     ])
-      expect([...seen]).toContain(deep);
+      expect([...outcomes]).toContain(deep);
   });
 });
 
-async function sideBySide(steps: readonly TimedStep[], seen: Set<string>): Promise<void> {
-  await askReal("debug.reset", {});
+async function sideBySide(steps: readonly TimedStep[], outcomes: Set<string>): Promise<void> {
+  await askStandalone("debug.reset", {});
   const embedded = new Embedded();
   const memory = new MemoryState();
   const log: string[] = [];
-  let now = START;
+  let now = START_TIME;
   for (const step of steps) {
-    now += step.pass;
+    now += step.delay;
     if ("tick" in step) {
       // One tick fires a schedule only once, even if it has missed several runs, so ticks are repeated until none is due.
-      for (let found = true; found; ) {
+      for (let wasDue = true; wasDue; ) {
         log.push(`${now} tick`);
-        expect((await askReal("debug.tick", { time: now }, now)).status).toBe(200);
-        found = embedded.tick(now);
+        expect((await askStandalone("debug.tick", { time: now }, now)).status).toBe(200);
+        wasDue = embedded.tick(now);
         handleDue(memory, now, memory.due(now));
-        const { promiseTimeouts, ...state } = (await askReal("debug.snap", {})).data as Record<string, unknown[]>;
-        const real = Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)]));
-        expect(withoutRetries(embedded.snapshot()), log.join("\n")).toEqual(withoutRetries(real));
+        const { promiseTimeouts, ...state } = (await askStandalone("debug.snap", {})).data as Record<string, unknown[]>;
+        const standaloneState = Object.fromEntries(Object.entries(state).map(([name, rows]) => [name, sorted(rows)]));
+        expect(withoutRetries(embedded.snapshot()), log.join("\n")).toEqual(withoutRetries(standaloneState));
       }
     } else {
-      const asked = withoutDelay(step.ask(now, memory));
-      const request = isFor010 ? asTakenBy010(asked, now) : asked;
+      const undelayed = withoutDelay(step.request(now, memory));
+      const request = isFor010 ? acceptedBy010(undelayed, now) : undelayed;
       if (!request) continue;
       const { kind, data } = request;
       log.push(`${now} ${kind} ${JSON.stringify(data)}`);
-      const real = await askReal(kind, data, now);
+      const standaloneAnswer = await askStandalone(kind, data, now);
       const answer = embedded.ask(kind, data, now, memory);
-      seen.add(`${kind} ${answer.status}`);
-      expect(comparable(answer), log.join("\n")).toEqual(comparable(real));
+      outcomes.add(`${kind} ${answer.status}`);
+      expect(comparable(answer), log.join("\n")).toEqual(comparable(standaloneAnswer));
     }
   }
   embedded.close();
@@ -119,7 +119,7 @@ function comparable({ status, data }: { status: number; data: unknown }): unknow
 class Embedded {
   readonly #store = new Store(new NodeSql(openDatabase(undefined).db));
   readonly #engine = new Engine(this.#store);
-  /** The last dispatch of each task and all notifications, as in a snapshot of the real server. */
+  /** The last dispatch of each task and all notifications, as in a snapshot of the standalone server. */
   readonly #messages = new Map<string, unknown>();
 
   ask(kind: string, data: object, now: number, memory: MemoryState) {
@@ -128,7 +128,7 @@ class Embedded {
       const request = parseRequest(new TextEncoder().encode(body));
       if (!request.kind.endsWith(".search")) carryOut(memory, now, structuredClone(request) as never);
       const { response, changes } = this.#store.transaction(() => this.#engine.apply(now, request));
-      this.#keep(changes);
+      this.#recordMessages(changes);
       return { status: response.head.status, data: response.data };
     } catch (error) {
       if (error instanceof InvalidRequest) return { status: error.status, data: error.message };
@@ -139,11 +139,11 @@ class Embedded {
   /** Whether anything was due. */
   tick(now: number): boolean {
     const { changes } = this.#store.transaction(() => this.#engine.tick(now));
-    this.#keep(changes);
+    this.#recordMessages(changes);
     return changes.length > 0;
   }
 
-  #keep(changes: readonly Change[]): void {
+  #recordMessages(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind === "execute") {
         const { address, task } = change;

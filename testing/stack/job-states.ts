@@ -1,26 +1,27 @@
+/** What a stack's Resonate server knows of its jobs. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ResonateClient, Search } from "../../core/resonate/connection/client.ts";
 import { pagesOf } from "../../core/resonate/connection/search-all.ts";
 
-/** Whether no job runs or is about to run: every job sleeps, waits or has ended. */
-async function isAtRest(client: ResonateClient): Promise<boolean> {
-  const busy = await Promise.all(
+/** Whether no job runs or is about to run: every job sleeps, waits or has finished. */
+async function isIdle(client: ResonateClient): Promise<boolean> {
+  const answers = await Promise.all(
     (["pending", "acquired"] as const).map((state) => client.send("task.search", { state, limit: 1 })),
   );
-  return busy.every((answer) => answer.status === 200 && answer.data.tasks.length === 0);
+  return answers.every((answer) => answer.status === 200 && answer.data.tasks.length === 0);
 }
 
 /** Waits up to `ms` real milliseconds until no job runs; resolves with whether that came about. */
-export async function comesToRest(client: ResonateClient, ms: number): Promise<boolean> {
-  for (const until = performance.now() + ms; ; ) {
-    if (await isAtRest(client)) return true;
-    if (performance.now() >= until) return false;
+export async function becomesIdle(client: ResonateClient, ms: number): Promise<boolean> {
+  for (const deadline = performance.now() + ms; ; ) {
+    if (await isIdle(client)) return true;
+    if (performance.now() >= deadline) return false;
     await sleep(10);
   }
 }
 
 /** The first time after `now` at which a pending promise times out, in milliseconds since the epoch. */
-export async function nextDue(client: ResonateClient, now: number): Promise<number | undefined> {
+export async function nextTimeout(client: ResonateClient, now: number): Promise<number | undefined> {
   let next: number | undefined;
   for await (const { timeoutAt } of promises(client, { state: "pending" })) {
     if (timeoutAt > now && timeoutAt < (next ?? Number.POSITIVE_INFINITY)) next = timeoutAt;

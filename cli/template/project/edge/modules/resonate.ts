@@ -1,1 +1,0 @@
-export * from "durable-mcp-edge/resonate";

@@ -1,0 +1,152 @@
+/** The options of a replay, and what the function depends on by them and by its definition. */
+import * as z from "zod";
+import { type Answer, NonRetryableError, type Question, type Startable } from "../core/author/context.ts";
+import { type Implementation, nextArgs } from "../core/author/implement.ts";
+import { type Job, NotStarted } from "../core/author/job.ts";
+import { problemsOf } from "../core/author/parsed.ts";
+import { nameIn } from "../core/engine/replay/commands/commands.ts";
+import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
+import type { Dependencies } from "./simulation/plan.ts";
+import { CLOCK_START } from "./simulation/test-clock.ts";
+
+/**
+ * What the function that `replay` runs depends on. A run of the function makes at most 1,000 calls of `ctx`: more are
+ * reported as an endless loop.
+ *
+ * @example
+ * const options: ReplayOptions = { answers: { "go on": { yes: true } }, jobs: { report: "all is well" }, runs: 100 };
+ */
+export interface ReplayOptions {
+  /** `ctx.env`, or the variables from which the implementation's schema makes it. */
+  env?: unknown;
+  /**
+   * Answers to questions, by the names of the questions: the content of an accepted form, or the whole answer. Other
+   * questions are never answered.
+   */
+  answers?: Record<string, Record<string, unknown> | Answer>;
+  /** What outside systems send to callbacks, by the names of the callbacks. Others are never called back. */
+  callbacks?: Record<string, unknown>;
+  /** Outcomes of other jobs, by their kinds or names: a result, or an `Error` for a job that fails. */
+  jobs?: Record<string, unknown>;
+  /** How long the job may take, in milliseconds. Default: as its definition says and an hour more; 10 years without one. */
+  deadline?: number;
+  /** The largest number of runs in which the function is killed. If there are more points, some are skipped. Default: 1,000. */
+  runs?: number;
+}
+
+/** How long answers and other jobs take on the simulated clock. */
+const ANSWER_DELAY_MS = 60_000;
+const JOB_DURATION_MS = 10_000;
+
+/** The time that deaths and answers take on the simulated clock, and by which a definition's deadline is therefore extended. */
+const DEADLINE_EXTENSION_MS = 3_600_000;
+
+/** The dependencies that a definition sets, as in a worker. */
+export function dependenciesOfJob({ job, env }: Implementation, args: unknown, options: ReplayOptions): Dependencies {
+  const { errors, budget, events } = job;
+  const variables = options.env ?? {};
+  const deadline = options.deadline ?? deadlineOf(job, args);
+  return {
+    // The option may also be the schema's output, which the schema need not accept.
+    env: env?.safeParse(variables).data ?? variables,
+    nextArgs: (next) => nextArgs(job, next),
+    ...(deadline !== undefined && { deadline }),
+    errors,
+    budget,
+    events,
+  };
+}
+
+/**
+ * How long a job may take by its definition. Undefined if the deadline is over when the simulated clock begins, which an author
+ * cannot know, and for arguments that do not fit, which the run reports.
+ */
+function deadlineOf(job: Job, args: unknown): number | undefined {
+  try {
+    return job.deadline(args, CLOCK_START) - CLOCK_START + DEADLINE_EXTENSION_MS;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The dependencies that the options set. `refuse` is called with what is wrong with an answer. */
+export function dependenciesOf(
+  { env, answers = {}, callbacks = {}, jobs = {}, deadline }: ReplayOptions,
+  refuse: (problem: string) => void,
+): Dependencies {
+  const outcomes = new Map<string, unknown>();
+  return {
+    env,
+    isReal: true,
+    ...(deadline !== undefined && { deadline }),
+    jobs: Object.keys(jobs),
+    answer(path, question) {
+      const option = answers[path] ?? answers[nameIn(path)];
+      if (option === undefined) return undefined;
+      const answer: AnswerEntry = AnswerEntry.safeParse(option).data ?? { action: "accept", content: option };
+      const problem = answer.action === "accept" && question && problemWithAnswer(question, answer.content);
+      if (problem) return void refuse(`replay: the answer to "${path}" does not fit the question: ${problem}`);
+      return { after: ANSWER_DELAY_MS, answer };
+    },
+    callback(path) {
+      const key = path in callbacks ? path : nameIn(path);
+      return key in callbacks ? { after: ANSWER_DELAY_MS, value: callbacks[key] } : undefined;
+    },
+    async nameOf(job, args) {
+      const { name, outcome } = await startedJob(job as StartableJob, args, jobs);
+      outcomes.set(name, outcome);
+      return name;
+    },
+    job(name) {
+      const outcome = outcomes.has(name) ? outcomes.get(name) : jobs[name];
+      return outcome instanceof Error
+        ? { after: JOB_DURATION_MS, error: outcome }
+        : { after: JOB_DURATION_MS, result: outcome };
+    },
+  };
+}
+
+type StartableJob = Startable<unknown> & { name?: (args: unknown) => Promise<string> };
+
+/** The name of a job that the function starts, and its outcome. @throws {NonRetryableError} if a worker would not start it */
+async function startedJob({ kind, args: schema, result, name: nameOf }: StartableJob, args: unknown, jobs: object) {
+  try {
+    const parsedArgs = schema.parse(args);
+    const name = typeof nameOf === "function" ? await nameOf(parsedArgs) : kind;
+    const options = jobs as Record<string, unknown>;
+    if (!(name in options) && !(kind in options)) {
+      throw new NonRetryableError(`replay: the job ${kind} has no outcome. Give it one: { jobs: { ${kind}: … } }`);
+    }
+    const outcome = name in options ? options[name] : options[kind];
+    const problem = outcome instanceof Error || !result ? undefined : problemWith(result, outcome);
+    return { name, outcome: problem === undefined ? outcome : invalidOutcome(kind, problem) };
+  } catch (error) {
+    if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
+    throw new NonRetryableError(`${kind} was not started: ${error.message}`);
+  }
+}
+
+/** The failure of a job whose result its definition would refuse. */
+const invalidOutcome = (kind: string, problem: string) =>
+  new Error(`replay: the outcome of the job ${kind} does not fit its result: ${problem}`);
+
+/** Why the edge would refuse the content of an answer. A form that cannot be checked accepts any. */
+function problemWithAnswer({ requestedSchema }: Question, content: unknown): string | undefined {
+  let form: z.ZodType;
+  try {
+    form = z.fromJSONSchema(requestedSchema as Parameters<typeof z.fromJSONSchema>[0]);
+  } catch {
+    return undefined;
+  }
+  return problemWith(form, content);
+}
+
+function problemWith(schema: { parse(value: unknown): unknown }, value: unknown): string | undefined {
+  try {
+    schema.parse(value);
+    return undefined;
+  } catch (error) {
+    if (error instanceof z.ZodError) return problemsOf(error);
+    throw error;
+  }
+}
