@@ -36,7 +36,7 @@ interface ExecutorParts extends StepParts {
   readonly commands: Commands;
   readonly replay: Replay;
   readonly awaitables: Awaitables;
-  readonly spending: Spending;
+  readonly spending: Spending | undefined;
   readonly wakeup: Wakeup;
   /** Runs the function again from the journal alone. Resolves with how that differs from this pass, in words. */
   verify(): Promise<string | undefined>;
@@ -112,7 +112,7 @@ export class CommandExecutor {
   get #carried(): Carried {
     const { commands, spending, report } = this.#parts;
     const { emitted, events } = commands;
-    return { emitted, events, spent: spending.all, progress: report.newestProgress };
+    return { emitted, events, spent: spending?.all, progress: report.newestProgress };
   }
 
   /** Whether the function is still to hear of its deadline. */

@@ -5,7 +5,6 @@ import { ExecutionContext } from "./calls/execution-context.ts";
 import { Scope } from "./calls/scope.ts";
 import { machineClock } from "./clock.ts";
 import { CommandExecutor } from "./command-executor.ts";
-import { outside } from "./guard/guard.ts";
 import type { Lease } from "./job-lease.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
@@ -20,7 +19,7 @@ import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import { type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
-import { layersOf } from "./steps/layers.ts";
+import { layersOf } from "./step-layers.ts";
 
 /** Created once, because each new error would capture a stack. */
 const EXECUTION_OVER = new DOMException("the execution is over", "AbortError");
@@ -38,14 +37,10 @@ export class Execution {
     this.#fn = fn;
     this.#args = args;
     this.#parts = partsOf(journal, lease, runtime, this.#executionEnd.signal);
-    const { pass } = this.#parts;
-    const isLive = () => !pass.isReplaying;
-    const live = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
     this.#scope = new Scope({
       ...this.#parts,
       signal: this.#functionStop.signal,
-      runtime: { ...runtime, ...live },
-      contextOf,
+      contextOf: (scope) => new ExecutionContext(scope),
     });
   }
 
@@ -101,7 +96,9 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = structuredClone(this.#args) as never;
-    await this.#parts.pass.begin(async () => this.#fn(contextOf(this.#scope) as Context<never>, args));
+    await this.#parts.pass.begin(async () =>
+      this.#fn(new ExecutionContext(this.#scope) as Context as Context<never>, args),
+    );
     await this.#parts.replay.all();
   }
 
@@ -172,8 +169,6 @@ export class Execution {
   }
 }
 
-const contextOf = (scope: Scope): Context => new ExecutionContext(scope);
-
 const outcomeOf = ({ end, next }: FunctionPass) => end ?? (next && { next: next.args });
 
 /** The parts of an execution. Each is handed the others, and declares in its own interface which parts it uses. */
@@ -183,7 +178,8 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const commands = new Commands(runtime.run?.before);
   const pass = new FunctionPass(clock, wakeup, runtime, journal.events.length > 0);
   const writer = new JournalWriter(journal, lease, wakeup, runtime.log);
-  const spending = new Spending(runtime.budget, runtime.run?.before.spent);
+  const { budget, run } = runtime;
+  const spending = budget || run?.before.spent ? new Spending(budget, run?.before.spent) : undefined;
   const report = new StateReport(commands, pass, spending, runtime);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, pass });
   const replay = new Replay({ journal, commands, awaitables, pass, runtime });
@@ -202,15 +198,4 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     awaitables,
     replay,
   };
-}
-
-/** A proxy of `whole` whose methods do nothing unless `isHeard()`. They run outside of the function's guard. */
-function onlyIf<T extends object>(isLive: () => boolean, service: T): T {
-  return new Proxy(service, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== "function") return method;
-      return (...args: unknown[]) => (isLive() ? outside(() => method.apply(target, args)) : undefined);
-    },
-  });
 }

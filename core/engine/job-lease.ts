@@ -34,9 +34,5 @@ export interface Lease {
   onNews: (promise?: PromiseRecord) => void;
 }
 
-const leases = new WeakMap<Step, Lease>();
-
-export const noteLease = (step: Step, lease: Lease): void => void leases.set(step, lease);
-
 /** The lease that a step runs under, for helpers which store promises of its job. */
-export const leaseOf = (step: Step): Lease | undefined => leases.get(step);
+export const leaseOfStep = new WeakMap<Step, Lease>();

@@ -126,8 +126,7 @@ class ItemGroup<Item, T> {
   #reportGivenUp(error: unknown, givenUp: readonly string[]): void {
     if (givenUp.length === 0) return;
     const reason = error instanceof Error ? error.message : String(error);
-    const { log } = this.#scope.parts.runtime;
-    log.warn("items given up", { all: this.#command.path, given_up: givenUp.length, reason });
+    this.#scope.log.warn("items given up", { all: this.#command.path, given_up: givenUp.length, reason });
     // An error that passes through several `ctx.all` keeps the list of the innermost.
     if (error instanceof Error && !Object.hasOwn(error, "givenUp"))
       Reflect.defineProperty(error, "givenUp", { value: givenUp });

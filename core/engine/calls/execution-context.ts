@@ -58,11 +58,11 @@ export class ExecutionContext implements Context {
   }
 
   get log(): Log {
-    return this.#scope.parts.runtime.log;
+    return this.#scope.log;
   }
 
   get metrics(): Metrics {
-    return this.#scope.parts.runtime.metrics;
+    return this.#scope.metrics;
   }
 
   step<T>(name: string, fn: (step: Step) => T | Promise<T>, options: StepOptions = {}): Promise<T> {

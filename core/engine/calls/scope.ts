@@ -1,7 +1,8 @@
 /** A context as its calls use it: that of the function, or of an item or a branch. Calls become commands here. */
-import { type Context, NondeterminismError } from "../../author/context.ts";
+import { type Context, type Log, type Metrics, NondeterminismError } from "../../author/context.ts";
 import { sourceLine } from "../../author/source-line.ts";
 import type { Clock } from "../clock.ts";
+import { outside } from "../guard/guard.ts";
 import { Outcome } from "../guard/outcome.ts";
 import type { Lease } from "../job-lease.ts";
 import type { Command, CommandKind } from "../replay/commands/command.ts";
@@ -22,7 +23,8 @@ export interface ScopeParts {
   readonly lease: Lease;
   readonly pass: FunctionPass;
   readonly report: StateReport;
-  readonly spending: Spending;
+  /** Undefined for a job without a budget. */
+  readonly spending: Spending | undefined;
   readonly runtime: Runtime;
   readonly clock: Clock;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
@@ -50,6 +52,15 @@ export class Scope {
     this.parts = parts;
     this.parent = parent;
     this.path = path;
+  }
+
+  /** The log of the function's own code, which is silent while the function is replayed. */
+  get log(): Log {
+    return whileLive(this.parts.pass, this.parts.runtime.log);
+  }
+
+  get metrics(): Metrics {
+    return whileLive(this.parts.pass, this.parts.runtime.metrics);
   }
 
   /** The scope of the function itself. */
@@ -163,6 +174,17 @@ export class Scope {
       `ctx.${call}("${name}") was called ${inside}${AFTER_FOREIGN_AWAIT}. A step works with what it is handed${sourceLine("; it was called")}`,
     );
   }
+}
+
+/** A proxy of `service` whose methods do nothing while the function is replayed. They run outside of the function's guard. */
+function whileLive<T extends object>(pass: FunctionPass, service: T): T {
+  return new Proxy(service, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      if (typeof method !== "function") return method;
+      return (...args: unknown[]) => (pass.isReplaying ? undefined : outside(() => method.apply(target, args)));
+    },
+  });
 }
 
 /**

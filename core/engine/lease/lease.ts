@@ -1,5 +1,4 @@
 /** The lease on a job's task, in the server's protocol. */
-import { around } from "../../around.ts";
 import { bytesOfFiles } from "../../author/file.ts";
 import { childOf, encodeValue } from "../../resonate/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
@@ -11,7 +10,8 @@ import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { Lease, When } from "../job-lease.ts";
 import type { Journal, JournalEntry } from "../journal.ts";
 import { LeaseLost } from "../runtime.ts";
-import type { NewRecord, StepFeature } from "../step-feature.ts";
+import type { StepFeature } from "../step-feature.ts";
+import { layersOf, type StepLayers } from "../step-layers.ts";
 
 /** Sends one request, and repeats it while the server is unreachable, for as long as the lease may last. */
 export type Send = (kind: string, data: object) => Promise<{ status: number; data: unknown }>;
@@ -58,15 +58,6 @@ interface LeaseOptions {
   features?: readonly StepFeature[];
 }
 
-/** A promise of the job that is being created. */
-interface Creation extends NewRecord {
-  action: ReturnType<typeof childOf>;
-  /** The size of the files that its content names. */
-  filesBytes: number;
-  timeoutAt: number;
-  when: When;
-}
-
 export class TaskLease implements Lease {
   readonly id: string;
   readonly version: number;
@@ -77,7 +68,7 @@ export class TaskLease implements Lease {
   readonly #watch: Watch;
   readonly #now: () => number;
   readonly #rules: typeof RULES_OF_0_9;
-  readonly #create: (creation: Creation) => Promise<PromiseRecord>;
+  readonly #layers: Pick<StepLayers, "record">;
   /** The promises that came with the task, as they were then. */
   readonly #preloaded: ReadonlyMap<string, PromiseRecord>;
   /** From this number on, all records came with the task. */
@@ -107,7 +98,7 @@ export class TaskLease implements Lease {
     this.#watch = watch;
     this.#now = clock.now;
     this.#rules = rules;
-    this.#create = around(features.map(recordLayer), (creation: Creation) => this.#write(creation));
+    this.#layers = layersOf(features);
     this.#preloaded = new Map(preload.map((each) => [each.id, each]));
     this.#preloadedFrom = records || Number.POSITIVE_INFINITY;
   }
@@ -127,21 +118,21 @@ export class TaskLease implements Lease {
     const { timeoutAt, isTimer } = this.#timeOf(when);
     const action = childOf(id, timeoutAt, { param, ...(isTimer && { tags: { "resonate:timer": "true" } }) });
     const bytes = bytesIn(action.data.param);
-    const filesBytes = bytesOfFiles(Object(param));
-    return this.#create({ action, bytes, storedBytes: this.#stored, filesBytes, timeoutAt, when });
+    const run = async () => {
+      this.#stored += bytes;
+      this.#files += bytesOfFiles(Object(param));
+      const mark = markOf(this.#stored + this.#files);
+      const isMarked = mark <= this.#journal.marked;
+      const [promise] = await Promise.all([this.#write(action, when), isMarked || this.#mark(mark)]);
+      return promise;
+    };
+    return this.#layers.record({ bytes, storedBytes: this.#stored, run });
   }
 
-  async #write({ action, bytes, filesBytes, timeoutAt, when }: Creation): Promise<PromiseRecord> {
-    this.#stored += bytes;
-    this.#files += filesBytes;
-    const mark = markOf(this.#stored + this.#files);
-    const isMarked = mark <= this.#journal.marked;
-    const created = async () => {
-      if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
-      return this.#fenced(action);
-    };
-    const [promise] = await Promise.all([created(), isMarked || this.#mark(mark)]);
-    return promise;
+  async #write(action: ReturnType<typeof childOf>, when: When): Promise<PromiseRecord> {
+    const { timeoutAt, tags } = action.data;
+    if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(tags, timerTags(timeoutAt));
+    return this.#fenced(action);
   }
 
   /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */
@@ -293,10 +284,4 @@ export class TaskLease implements Lease {
     if (status === 200) return data ?? {};
     throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });
   }
-}
-
-/** The layer of a feature, which acts once the job has stored as much as the feature says. */
-function recordLayer({ record, recordFromBytes = 0 }: StepFeature): StepFeature["record"] {
-  if (!record || recordFromBytes === 0) return record;
-  return (creation, next) => (creation.storedBytes < recordFromBytes ? next() : record(creation, next));
 }

@@ -8,12 +8,12 @@ import type { FunctionPass } from "./function-pass.ts";
 export class StateReport {
   readonly #commands: Commands;
   readonly #pass: FunctionPass;
-  readonly #spending: Spending;
+  readonly #spending: Spending | undefined;
   readonly #runtime: Runtime;
   /** The newest progress that the function or a step has reported. */
   newestProgress: Progress | undefined;
 
-  constructor(commands: Commands, pass: FunctionPass, spending: Spending, runtime: Runtime) {
+  constructor(commands: Commands, pass: FunctionPass, spending: Spending | undefined, runtime: Runtime) {
     this.newestProgress = runtime.run?.before.progress;
     this.#commands = commands;
     this.#pass = pass;
@@ -33,7 +33,7 @@ export class StateReport {
     const { onState, run } = this.#runtime;
     // Clients would take a question of the same name in a later run for the one that they answered.
     if (run) for (const each of state.questions) each.key = `${each.key}, run ${run.n}`;
-    onState?.({ ...state, progress: this.newestProgress, spent: this.#spending.all, run: run?.n });
+    onState?.({ ...state, progress: this.newestProgress, spent: this.#spending?.all, run: run?.n });
   }
 }
 
