@@ -51,10 +51,24 @@ export default defineConfig({
       "functions/ imports core/ and features/.",
       allBut("core", "features"),
     ),
-    files(["features/**"], "", [], { sdk: true }),
-    files(["client/**", "server/**", "infra/**"], "It imports core/ alone.", allBut("core")),
+    files(
+      ["features/**"],
+      "features/ imports core/, and of functions/ and worker/ what they allow.",
+      ["^(\\.\\./)+(client|wrap|tools|server|cli|testing|infra|test|lab)/"],
+      { sdk: true },
+    ),
+    files(
+      ["functions/{mcp,calls,http,auth}/*.ts"],
+      "Only the compositions import features/, file by file.",
+      allBut("core", "pages"),
+      { sdk: true },
+    ),
+    files(["functions/mcp/answer-with-sdk.ts"], "Only the compositions import features/.", allBut("core", "pages")),
+    files(["worker/{intake,connection}/*.ts"], "Only the compositions import features/.", allBut("core")),
+    files(["client/**", "infra/**"], "It imports core/ alone.", allBut("core")),
+    files(["server/**"], "server/ imports core/ and features/.", allBut("core", "features")),
     files(["worker/**"], "worker/ imports core/ and features/.", allBut("core", "features")),
-    files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "features", "worker")),
+    files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "worker")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(
       ["functions/objects.ts"],
@@ -69,7 +83,7 @@ export default defineConfig({
     files(["cli/**", "testing/**"], "Only entries, tests and programs of lab/ know tools.", [
       "^(\\.\\./)+(tools|test|lab)/",
     ]),
-    { files: ["core/jobs/**", "server/**", "lab/**"], rules: { "no-restricted-imports": "off" } },
+    { files: ["lab/**"], rules: { "no-restricted-imports": "off" } },
     files(["**/*.test.ts", "test/**"], "Tests import nothing from lab/.", ["^(\\.\\./)+lab/"]),
   ],
 });

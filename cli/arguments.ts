@@ -1,5 +1,5 @@
 /** The arguments of commands. One description of an option serves both `parseArgs` and `--help`. */
-import { readProject, typed } from "./project.ts";
+import { commandLine, readProject } from "./project.ts";
 
 /** A command's arguments are wrong. The command's usage is printed after the message. */
 export class WrongArguments extends Error {}
@@ -13,33 +13,47 @@ export function readArguments<T>(read: () => T): T {
   }
 }
 
-export const flag = (says: string) => ({ type: "boolean", default: false, says }) as const;
-/** An option with a value, which `--help` calls `what`. */
-export const option = (what: string, says: string) => ({ type: "string", what, says }) as const;
-export const optionOr = (usual: string, what: string, says: string) => ({ ...option(what, says), default: usual });
-export const optionList = (what: string, says: string) => ({ ...option(what, says), multiple: true }) as const;
+export const flag = (description: string) => ({ type: "boolean", default: false, description }) as const;
+/** An option with a value, for which `--help` shows `placeholder`. */
+export const option = (placeholder: string, description: string) =>
+  ({ type: "string", placeholder, description }) as const;
+export const optionOr = (usual: string, placeholder: string, description: string) => ({
+  ...option(placeholder, description),
+  default: usual,
+});
+export const optionList = (placeholder: string, description: string) =>
+  ({ ...option(placeholder, description), multiple: true }) as const;
 
-/** Options without `says` are not listed: the text before them describes them. */
-type Options = Readonly<Record<string, { readonly type: string; readonly says?: string; readonly what?: string }>>;
+interface Option {
+  readonly type: string;
+  /** An option without a description is not listed: the text before the list describes it. */
+  readonly description?: string;
+  readonly placeholder?: string;
+}
+
+type Options = Readonly<Record<string, Option>>;
 
 /**
- * Returns a function that makes the text of `--help` for a command.
+ * Returns a function that creates the text of `--help` for a command.
  *
  * @param forms the arguments after the command's name, one line for each form
  */
 export function usageOf(forms: string | readonly string[], text: string, options: Options = {}) {
   return (command: string): string => {
     const project = readProject();
-    const typedForms = [forms].flat().map((form) => typed(project, command, form));
+    const usageLines = [forms].flat().map((form) => commandLine(project, command, form));
     const all: Options = { ...options, help: flag("show this text") };
-    const listed = Object.entries(all).flatMap(([name, { what, says }]) =>
-      says === undefined ? [] : [{ option: `--${name}${what === undefined ? "" : ` ${what}`}`, says }],
+    const rows = Object.entries(all).flatMap(([name, { placeholder, description }]) =>
+      description === undefined
+        ? []
+        : [{ option: `--${name}${placeholder === undefined ? "" : ` ${placeholder}`}`, description }],
     );
-    const width = Math.max(...listed.map(({ option }) => option.length)) + 2;
-    const lines = listed.map(
-      ({ option, says }) => `  ${option.padEnd(width)}${says.replaceAll("\n", `\n  ${" ".repeat(width)}`)}`,
+    const width = Math.max(...rows.map(({ option }) => option.length)) + 2;
+    const lines = rows.map(
+      ({ option, description }) =>
+        `  ${option.padEnd(width)}${description.replaceAll("\n", `\n  ${" ".repeat(width)}`)}`,
     );
-    return `Usage: ${typedForms.join("\n       ")}\n\n${text}\n\n${lines.join("\n")}\n`;
+    return `Usage: ${usageLines.join("\n       ")}\n\n${text}\n\n${lines.join("\n")}\n`;
   };
 }
 

@@ -10,7 +10,7 @@ interface Command {
 }
 
 const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<Command>]>> = {
-  new: ["make a project, or add a tool to one", () => import("./commands/new.ts")],
+  new: ["create a project, or add a tool to one", () => import("./commands/new.ts")],
   start: ["run the whole server on this machine", () => import("./launcher/start.ts")],
   dev: ["the same, and serve edits as they are saved", () => import("./launcher/start.ts")],
   wrap: ["put durability in front of an existing server", () => import("./commands/wrap.ts")],
@@ -21,19 +21,19 @@ const COMMANDS: Readonly<Record<string, readonly [summary: string, load: () => P
   wait: ["wait until jobs have ended", () => import("./client/wait.ts")],
   events: ["print what happens to a caller's jobs", () => import("./client/events.ts")],
   doctor: ["check a deployment, or the stack on this machine", () => import("./doctor/doctor.ts")],
-  keys: ["make the keys and tokens of a deployment", () => import("./commands/keys.ts")],
-  token: ["make a static token for a caller", () => import("./commands/token.ts")],
+  keys: ["create the keys and tokens of a deployment", () => import("./commands/keys.ts")],
+  token: ["create a static token for a caller", () => import("./commands/token.ts")],
   jobs: ["list what is blocked, failing or waiting for an answer", () => import("./operate/jobs.ts")],
   retry: ["retry a blocked job now", () => import("./operate/retry.ts")],
   histories: ["save what jobs have recorded, for tests of new code", () => import("./operate/histories.ts")],
   pause: ["stop running jobs of a kind", () => import("./operate/pause.ts")],
   resume: ["continue the jobs of a paused kind", () => import("./operate/pause.ts")],
-  operate: ["see and steer a deployment, as its page /operate does", () => import("./operate/operate.ts")],
-  retention: ["remove old jobs from a real Resonate server's database", () => import("./operate/data/retention.ts")],
+  operate: ["see and control a deployment, as its page /operate does", () => import("./operate/operate.ts")],
+  retention: ["remove old jobs from a standalone server's database", () => import("./operate/data/retention.ts")],
   forget: ["remove the data of one caller", () => import("./operate/data/forget.ts")],
   backup: ["write all jobs and results to a file or a bucket", () => import("./operate/data/backup.ts")],
   restore: ["restore a backup, or an earlier state", () => import("./operate/data/restore.ts")],
-  move: ["move all jobs to a real Resonate server", () => import("./operate/data/move.ts")],
+  move: ["move all jobs to a standalone Resonate server", () => import("./operate/data/move.ts")],
   deploy: ["deploy the edge to Cloudflare", () => import("./commands/deploy.ts")],
 };
 
@@ -59,9 +59,9 @@ if (name !== "dev") {
   enableCompileCache(process.env.NODE_COMPILE_CACHE);
 }
 const isHelp = (args.includes("--") ? args.slice(0, args.indexOf("--")) : args).includes("--help");
-const known = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-if (known) {
-  const { usage, run } = await known[1]();
+const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+if (command) {
+  const { usage, run } = await command[1]();
   if (usage && isHelp) {
     console.log(await usage(name));
   } else {

@@ -20,10 +20,10 @@ export interface Project {
   };
 }
 
-const CONFIGURATIONS = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
-const EDGES = ["functions/index.ts", "edge/index.ts"];
-const WORKERS = ["worker/main.ts", "worker.ts"];
-const LOCAL = "tools/local.ts";
+const CONFIGURATION_PATHS = ["wrangler.toml", "wrangler.jsonc", "wrangler.json"];
+const EDGE_PATHS = ["functions/index.ts", "edge/index.ts"];
+const WORKER_PATHS = ["worker/main.ts", "worker.ts"];
+const LOCAL_SERVICES_PATH = "tools/local.ts";
 
 /** Reads the project in a folder. A project without a `package.json` has a default name and no scripts. */
 export function readProject(root = process.cwd()): Project {
@@ -35,8 +35,8 @@ export function readProject(root = process.cwd()): Project {
 
 /** The project's wrangler configuration. @throws {Error} if there is none */
 export function configurationOf({ root }: Project): string {
-  const found = CONFIGURATIONS.find((name) => existsSync(join(root, name)));
-  if (found !== undefined) return join(root, found);
+  const path = CONFIGURATION_PATHS.find((name) => existsSync(join(root, name)));
+  if (path !== undefined) return join(root, path);
   throw new Error(`${root} has no wrangler.toml. Run this in the folder of your server.`);
 }
 
@@ -47,24 +47,25 @@ export function configurationOf({ root }: Project): string {
  */
 export function edgeOf(project: Project, { main, no_bundle }: { main?: string; no_bundle?: boolean }): string {
   if (!no_bundle && main !== undefined) return main;
-  return programOf(project, "edge", EDGES, "is the edge");
+  return programOf(project, "edge", EDGE_PATHS, "is the edge");
 }
 
 /** The project's worker program. @throws {Error} that lists the paths searched, if there is none */
-export const workerOf = (project: Project): string => programOf(project, "worker", WORKERS, "runs the worker");
+export const workerOf = (project: Project): string => programOf(project, "worker", WORKER_PATHS, "runs the worker");
 
-function programOf({ root, settings }: Project, key: "edge" | "worker", usual: string[], what: string): string {
-  const own = settings[key];
-  const paths = own === undefined ? usual : [own];
-  const found = paths.find((name) => existsSync(join(root, name)));
-  if (found !== undefined) return join(root, found);
-  const setting = `"durable-mcp-edge": { "${key}": "…" } in package.json names another path`;
-  throw new Error(`${root} has no ${paths.join(" and no ")}, which ${what} (${setting}).`);
+/** The program that a setting names, or the first of the default paths that exists; `role` says what it does. */
+function programOf({ root, settings }: Project, key: "edge" | "worker", defaultPaths: string[], role: string): string {
+  const setting = settings[key];
+  const paths = setting === undefined ? defaultPaths : [setting];
+  const path = paths.find((name) => existsSync(join(root, name)));
+  if (path !== undefined) return join(root, path);
+  const hint = `"durable-mcp-edge": { "${key}": "…" } in package.json names another path`;
+  throw new Error(`${root} has no ${paths.join(" and no ")}, which ${role} (${hint}).`);
 }
 
 /** The project's services for local runs. @throws {Error} if the module that lists them is missing or lists none */
 export async function localServices({ root, settings }: Project): Promise<readonly LocalService[]> {
-  const path = join(root, settings.local ?? LOCAL);
+  const path = join(root, settings.local ?? LOCAL_SERVICES_PATH);
   if (!existsSync(path)) {
     if (settings.local === undefined) return [];
     throw new Error(`${path}, which package.json names under "durable-mcp-edge", does not exist.`);
@@ -77,12 +78,12 @@ export async function localServices({ root, settings }: Project): Promise<readon
 /**
  * A command as a user of the project types it: through the npm script that runs it, or else through `npx`.
  *
- * `typed(project, "doctor", "--url URL")` is `npm run doctor -- --url URL` if the project has such a script.
+ * `commandLine(project, "doctor", "--url URL")` is `npm run doctor -- --url URL` if the project has such a script.
  */
-export function typed({ scripts }: Pick<Project, "scripts">, command: string, args = ""): string {
-  const runs = new RegExp(`(durable-mcp-edge|cli/main\\.[jt]s) ${command}$`);
-  const script = Object.keys(scripts).find((name) => runs.test(scripts[name] ?? ""));
-  const behind = args === "" ? "" : ` ${args}`;
-  if (script === undefined) return `npx durable-mcp-edge ${command}${behind}`;
-  return `npm ${script === "start" ? "" : "run "}${script}${behind && ` --${behind}`}`;
+export function commandLine({ scripts }: Pick<Project, "scripts">, command: string, args = ""): string {
+  const invocation = new RegExp(`(durable-mcp-edge|cli/main\\.[jt]s) ${command}$`);
+  const script = Object.keys(scripts).find((name) => invocation.test(scripts[name] ?? ""));
+  const suffix = args === "" ? "" : ` ${args}`;
+  if (script === undefined) return `npx durable-mcp-edge ${command}${suffix}`;
+  return `npm ${script === "start" ? "" : "run "}${script}${suffix && ` --${suffix}`}`;
 }

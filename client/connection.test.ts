@@ -8,7 +8,7 @@ import { Connection, RequestFailed, ToolRefused } from "./connection.ts";
  * answers HTTP 429 for 1.5 seconds, and asks for a pause of two. The first `refusals` clients that connect get HTTP 429 too.
  */
 async function serve({ refusals = 0 } = {}) {
-  const called: string[] = [];
+  const calls: string[] = [];
   const finish: (() => void)[] = [];
   let busyUntil: number | undefined;
   const server = await serveHttp(async (request, response) => {
@@ -26,20 +26,20 @@ async function serve({ refusals = 0 } = {}) {
       return send({ result: { ...info, capabilities: { tools: {} } } });
     }
     if (method !== "tools/call") return send({ error: { code: -32601, message: "no such method" } });
-    called.push(params.name);
+    calls.push(params.name);
     if (params.name === "slow") return finish.push(() => send(text(false)));
     if (params.name === "refused") return send(text(true));
     if (params.name === "busy") {
       busyUntil ??= performance.now() + 1_500;
       if (performance.now() < busyUntil) return response.writeHead(429, { "retry-after": "2" }).end();
     }
-    if (called.filter((name) => name === "away").length === 1) return response.writeHead(503).end();
+    if (calls.filter((name) => name === "away").length === 1) return response.writeHead(503).end();
     return send(text(false));
   });
   const connection = new Connection({ url: new URL(server.url) });
   const slow = connection.call("slow", {});
   await expect.poll(() => finish, { timeout: 10_000 }).toHaveLength(1);
-  return { ...{ called, finish, connection, slow }, [Symbol.asyncDispose]: server[Symbol.asyncDispose] };
+  return { calls, finish, connection, slow, [Symbol.asyncDispose]: server[Symbol.asyncDispose] };
 }
 
 test("a call that a tool refuses does not disturb a call under way", async () => {
@@ -47,7 +47,7 @@ test("a call that a tool refuses does not disturb a call under way", async () =>
   await expect(server.connection.call("refused", {})).rejects.toThrow(ToolRefused);
   server.finish[0]?.();
   expect(await server.slow).toEqual({});
-  expect(server.called).toEqual(["slow", "refused"]);
+  expect(server.calls).toEqual(["slow", "refused"]);
   await server.connection.close();
 });
 
@@ -64,15 +64,15 @@ test("a connection that its user closes ends the calls under way", async () => {
   await using server = await serve();
   await server.connection.close();
   await expect(server.slow).rejects.toThrow();
-  expect(server.called).toEqual(["slow"]);
+  expect(server.calls).toEqual(["slow"]);
 });
 
-test("a start under way ends when its user closes the connection", async () => {
+test("a start under way is ended when its user closes the connection", async () => {
   await using server = await serve();
-  const ended = Promise.allSettled([server.connection.start("slow", {}), server.slow]);
+  const outcomes = Promise.allSettled([server.connection.start("slow", {}), server.slow]);
   await expect.poll(() => server.finish).toHaveLength(2);
   await server.connection.close();
-  expect((await ended).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
 });
 
 test("a start that the server does not answer is repeated", async () => {
@@ -86,10 +86,10 @@ test("a start that the server does not answer is repeated", async () => {
     signal.addEventListener("abort", () => (ahead += ms));
     return signal;
   });
-  const started = server.connection.start("slow", {});
+  const start = server.connection.start("slow", {});
   await expect.poll(() => server.finish, { timeout: 10_000 }).toHaveLength(3);
   server.finish[2]?.();
-  expect(await started).toMatchObject({ isError: false });
+  expect(await start).toMatchObject({ isError: false });
   server.finish[0]?.();
   await server.slow;
   await server.connection.close();
@@ -102,10 +102,10 @@ test("a client that could not connect is replaced", async () => {
   await server.connection.close();
 });
 
-test("a server that is busy is asked again after the time that it names, and other calls go on", async () => {
+test("a server that is busy is asked again after the time that it names, and other calls continue", async () => {
   await using server = await serve();
   expect(await server.connection.call("busy", {})).toEqual({});
-  expect(server.called).toEqual(["slow", "busy", "busy"]);
+  expect(server.calls).toEqual(["slow", "busy", "busy"]);
   server.finish[0]?.();
   expect(await server.slow).toEqual({});
   await server.connection.close();
@@ -114,18 +114,18 @@ test("a server that is busy is asked again after the time that it names, and oth
 test("a pause ends with its call, and with the connection", async () => {
   await using server = await serve();
   const stop = new AbortController();
-  const stopped = server.connection.call("busy", {}, { signal: stop.signal });
-  const closed = server.connection.call("busy", {});
-  const ended = Promise.allSettled([stopped, closed, server.slow]);
-  await expect.poll(() => server.called).toEqual(["slow", "busy", "busy"]);
-  const begun = performance.now();
+  const stoppedCall = server.connection.call("busy", {}, { signal: stop.signal });
+  const lastCall = server.connection.call("busy", {});
+  const outcomes = Promise.allSettled([stoppedCall, lastCall, server.slow]);
+  await expect.poll(() => server.calls).toEqual(["slow", "busy", "busy"]);
+  const start = performance.now();
   stop.abort(new Error("enough"));
-  await expect(stopped).rejects.toThrow("enough");
+  await expect(stoppedCall).rejects.toThrow("enough");
   await server.connection.close();
-  await expect(closed).rejects.toThrow();
-  await ended;
-  expect(performance.now() - begun).toBeLessThan(1_000);
-  expect(server.called).toEqual(["slow", "busy", "busy"]);
+  await expect(lastCall).rejects.toThrow();
+  await outcomes;
+  expect(performance.now() - start).toBeLessThan(1_000);
+  expect(server.calls).toEqual(["slow", "busy", "busy"]);
 });
 
 test.each([

@@ -1,4 +1,4 @@
-/** A connection to a server: one that is away for a while is asked again. */
+/** A connection to a server: a server that is away for a while is asked again. */
 import {
   Client,
   INTERNAL_ERROR,
@@ -23,12 +23,20 @@ import {
   UI,
 } from "../core/tools/mcp.ts";
 
-/** For how long a server that does not answer is asked again, and the shortest pause in between; in milliseconds. */
+/** For how long a server that does not answer is asked again, in milliseconds. */
 const MAX_RETRY_MS = 60_000;
+/** The shortest pause before a request is repeated, in milliseconds. */
 const MIN_PAUSE_MS = 1_000;
 
 /** How long the answer to a start may take, in milliseconds. */
 const START_TIMEOUT_MS = 90_000;
+
+/** How long a call may wait at the server by default, and how much longer its answer may take; in seconds. */
+const CALL_SECONDS = 60;
+const EXTRA_CALL_SECONDS = 30;
+
+/** How much of an answer outside the protocol is shown. */
+const MAX_EXCERPT_CHARACTERS = 200;
 
 /** A program asks its user itself, as cards do. */
 const capabilities = { extensions: { [UI]: { mimeTypes: [CARD] } } };
@@ -72,7 +80,7 @@ class UnexpectedAnswer extends Error {
   readonly status: number;
 
   constructor(status: number, text: string) {
-    super(`HTTP ${status}: ${text.slice(0, 200)}`);
+    super(`HTTP ${status}: ${text.slice(0, MAX_EXCERPT_CHARACTERS)}`);
     this.status = status;
   }
 }
@@ -85,11 +93,12 @@ const Answer = z.union([
   z.object({ error: z.object({ code: z.number(), message: z.string() }) }),
 ]);
 
-/** A connection that is opened anew after a failure. */
+/** A connection that is opened again after a failure. */
 export class Connection {
   readonly #options: ConnectionOptions;
-  #opened: { client: Client; ready: Promise<void> } | undefined;
-  readonly #closed = new AbortController();
+  #current: { client: Client; ready: Promise<void> } | undefined;
+  /** Aborted when the connection is closed. */
+  readonly #closing = new AbortController();
   /** The time before which the server asks not to be asked again. */
   #notBefore = 0;
 
@@ -109,16 +118,16 @@ export class Connection {
 
   /** The answer to a request. @throws {RequestFailed} if the server refuses it, or does not answer for a minute */
   ask<T>(request: (client: Client) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    return this.#patiently(async () => {
-      this.#opened ??= this.#open();
-      const { client, ready } = this.#opened;
+    return this.#withRetries(async () => {
+      this.#current ??= this.#open();
+      const { client, ready } = this.#current;
       await ready;
       try {
         return await request(client);
       } catch (error) {
         // After a refusal, an HTTP 429 or an abort the client, which other calls use too, is still good.
         if (error instanceof ToolRefused || statusIn(error) === 429 || signal?.aborted) throw error;
-        const isDiscarded = this.#opened?.client !== client && !isAnswer(error);
+        const isDiscarded = this.#current?.client !== client && !isAnswer(error);
         await this.#discard(client);
         throw isDiscarded ? new ClientDiscarded("", { cause: error }) : error;
       }
@@ -126,16 +135,20 @@ export class Connection {
   }
 
   /** The structured content of a tool's answer. @throws {ToolRefused} */
-  call(name: string, args: object, { signal, seconds = 60 }: { signal?: AbortSignal; seconds?: number } = {}) {
-    const options = { timeout: (seconds + 30) * 1_000, ...(signal && { signal }) };
+  call(
+    name: string,
+    args: object,
+    { signal, seconds = CALL_SECONDS }: { signal?: AbortSignal; seconds?: number } = {},
+  ): Promise<Record<string, unknown>> {
+    const options = { timeout: (seconds + EXTRA_CALL_SECONDS) * 1_000, ...(signal && { signal }) };
     return this.ask(async (client) => {
       const { structuredContent, isError, content } = await client.callTool({ name, arguments: { ...args } }, options);
-      if (isError) throw new ToolRefused(wordsOf(content));
+      if (isError) throw new ToolRefused(textOf(content));
       return { ...(structuredContent as Record<string, unknown> | undefined) };
     }, signal);
   }
 
-  /** Calls a tool and takes a task for an answer, which the SDK's client does not. */
+  /** Calls a tool and accepts a task for an answer, which the SDK's client does not. */
   start(name: string, args: object, labels: readonly string[] = []): Promise<Record<string, unknown>> {
     const _meta = {
       ...(labels.length > 0 && { [LABELS_META]: labels }),
@@ -144,7 +157,7 @@ export class Connection {
       [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS]: {} } },
     };
     const params = { name, arguments: args, _meta };
-    return this.#patiently(async () => {
+    return this.#withRetries(async () => {
       const response = await this.#fetch(this.#options.url, {
         method: "POST",
         headers: {
@@ -156,7 +169,7 @@ export class Connection {
           "mcp-name": name,
         },
         body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
-        signal: AbortSignal.any([this.#closed.signal, AbortSignal.timeout(START_TIMEOUT_MS)]),
+        signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(START_TIMEOUT_MS)]),
       });
       const text = await response.text();
       let json = text;
@@ -174,17 +187,17 @@ export class Connection {
 
   /** Ends the calls under way. */
   async close(): Promise<void> {
-    this.#closed.abort();
-    if (this.#opened) await this.#discard(this.#opened.client);
+    this.#closing.abort();
+    if (this.#current) await this.#discard(this.#current.client);
   }
 
   async #discard(client: Client): Promise<void> {
-    if (this.#opened?.client === client) this.#opened = undefined;
+    if (this.#current?.client === client) this.#current = undefined;
     await client.close().catch(() => {});
   }
 
-  async #patiently<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    for (let failing: number | undefined; ; ) {
+  async #withRetries<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    for (let failingSince: number | undefined; ; ) {
       signal?.throwIfAborted();
       try {
         return await request();
@@ -192,12 +205,13 @@ export class Connection {
         signal?.throwIfAborted();
         if (error instanceof ToolRefused) throw error;
         // From the first failure on, which may come after a long wait for an answer.
-        failing ??= Date.now();
+        failingSince ??= Date.now();
         const { retryMs = MAX_RETRY_MS } = this.#options;
-        if (!isPassing(error) || Date.now() - failing >= retryMs) throw this.#explained(error);
-        const asked = Math.min(this.#notBefore - Date.now(), retryMs);
-        await pause(Math.max(MIN_PAUSE_MS, asked), AbortSignal.any([this.#closed.signal, ...(signal ? [signal] : [])]));
-        if (this.#closed.signal.aborted) throw this.#explained(error);
+        if (!mayPass(error) || Date.now() - failingSince >= retryMs) throw this.#explain(error);
+        const requestedPause = Math.min(this.#notBefore - Date.now(), retryMs);
+        const stop = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
+        await pause(Math.max(MIN_PAUSE_MS, requestedPause), stop);
+        if (this.#closing.signal.aborted) throw this.#explain(error);
       }
     }
   }
@@ -218,19 +232,21 @@ export class Connection {
     return response;
   };
 
-  #explained(failure: unknown): RequestFailed {
+  #explain(failure: unknown): RequestFailed {
     const error = failure instanceof ClientDiscarded ? failure.cause : failure;
     const { message, cause } = error as Error & { cause?: Error };
     const { url, advice = "" } = this.#options;
     const status = statusIn(error);
-    if (status === 401 || status === 403)
+    if (status === 401 || status === 403) {
       return new RequestFailed(`${url} refuses the token${advice}.`, "token refused", error);
+    }
     const reason = cause?.message ? `${message}: ${cause.message}` : message;
-    return new RequestFailed(`${url}: ${reason}`, isPassing(failure) ? "unavailable" : "refused", error);
+    return new RequestFailed(`${url}: ${reason}`, mayPass(failure) ? "unavailable" : "refused", error);
   }
 }
 
-export const wordsOf = (content: unknown): string =>
+/** The text of a tool's answer. */
+export const textOf = (content: unknown): string =>
   (content as { text?: string }[]).map(({ text = "" }) => text).join(" ");
 
 /** The HTTP status with which the server refused a request; undefined if there is none. */
@@ -241,7 +257,7 @@ const statusIn = (error: unknown): number | undefined =>
 const isAnswer = (error: unknown): boolean => error instanceof ProtocolError || statusIn(error) !== undefined;
 
 /** The codes of a request that was not sent, or whose answer has not come. */
-const NO_ANSWER: readonly SdkErrorCode[] = [
+const NO_ANSWER_CODES: readonly SdkErrorCode[] = [
   SdkErrorCode.NotConnected,
   SdkErrorCode.RequestTimeout,
   SdkErrorCode.ConnectionClosed,
@@ -251,12 +267,12 @@ const NO_ANSWER: readonly SdkErrorCode[] = [
  * Whether the same request may succeed later: nobody answered, the server said that it cannot now, or another call found their
  * client broken.
  */
-function isPassing(error: unknown): boolean {
+function mayPass(error: unknown): boolean {
   if (error instanceof ClientDiscarded) return true;
   const status = statusIn(error);
   if (status !== undefined) return status === 429 || status >= 500;
   if (error instanceof ProtocolError) return error.code === INTERNAL_ERROR;
-  if (error instanceof SdkError) return NO_ANSWER.includes(error.code) || isPassing(error.cause);
+  if (error instanceof SdkError) return NO_ANSWER_CODES.includes(error.code) || mayPass(error.cause);
   const { name, cause } = Object(error) as Partial<Error>;
   // A `fetch` that fails, or whose answer breaks off, has the reason as its cause.
   return name === "AbortError" || name === "TimeoutError" || (error instanceof TypeError && cause !== undefined);

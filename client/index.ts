@@ -3,8 +3,8 @@
 
 import type { JobView } from "../core/jobs/status.ts";
 import type { DurableTool } from "../core/tools/job-tool.ts";
-import { Connection, ToolRefused, wordsOf } from "./connection.ts";
-import { ended, WAIT, withResult } from "./jobs.ts";
+import { Connection, ToolRefused, textOf } from "./connection.ts";
+import { awaitJobs, readJob, WAIT_SECONDS } from "./jobs.ts";
 
 export { ToolRefused } from "./connection.ts";
 
@@ -34,7 +34,7 @@ export interface ClientOptions<Tools extends ClientTools> {
 declare const RESULT: unique symbol;
 
 /**
- * A job by its name, with the type of its result. Methods take a name alone as well.
+ * A job by its name, with the type of its result. Methods accept a name alone as well.
  *
  * @example
  * const known: JobReference<{ url: string }> = { name: "wait_for_site_https://example.com" };
@@ -45,13 +45,17 @@ export interface JobReference<Result = unknown> {
 }
 
 /**
- * What {@link JobClient.start} takes for a tool.
+ * What {@link JobClient.start} accepts for a tool.
  *
  * @example
  * const args: ArgumentsOf<typeof waitForSite> = { url: "https://example.com" };
  */
 export type ArgumentsOf<Tool> =
-  Tool extends DurableTool<infer Args, infer _Result, infer Given> ? (unknown extends Given ? Args : Given) : never;
+  Tool extends DurableTool<infer Args, infer _Result, infer CallArgs>
+    ? unknown extends CallArgs
+      ? Args
+      : CallArgs
+    : never;
 
 /**
  * What a tool's job results in.
@@ -73,7 +77,7 @@ export interface StartOptions {
 }
 
 /**
- * A job that ended without a result. The message says why.
+ * A job that finished without a result. The message says why.
  *
  * @example
  * const isCancelled = (error: unknown) => error instanceof JobNotComplete && error.status === "cancelled";
@@ -100,7 +104,7 @@ export class JobNotComplete extends Error {
  *   jobs.wait(await jobs.start("waitForSite", { url }), AbortSignal.timeout(60_000));
  */
 export interface JobClient<Tools extends ClientTools> extends AsyncDisposable {
-  /** Starts a job, or finds it where it exists, and returns at once. @throws {ToolRefused} for arguments that do not fit */
+  /** Starts a job, or finds it if it exists, and returns at once. @throws {ToolRefused} for arguments that do not fit */
   start<Name extends keyof Tools & string>(
     tool: Name,
     args: ArgumentsOf<Tools[Name]>,
@@ -109,7 +113,7 @@ export interface JobClient<Tools extends ClientTools> extends AsyncDisposable {
   /**
    * The result of a job, however large and however long it takes. `signal` ends the wait, not the job.
    *
-   * @throws {JobNotComplete} when the job ends without a result
+   * @throws {JobNotComplete} when the job finishes without a result
    */
   wait<Result>(job: string | JobReference<Result>, signal?: AbortSignal): Promise<Result>;
   /**
@@ -124,12 +128,12 @@ export interface JobClient<Tools extends ClientTools> extends AsyncDisposable {
    * @throws {ToolRefused} for an answer that does not fit, and for a question that is not open
    */
   answer(job: string | JobReference, question: string, answer: unknown): Promise<void>;
-  /** Stops a job for good. Resolves with false where it had ended, does not exist, or goes on for others who started it. */
+  /** Stops a job for good. Resolves with false if it had finished, does not exist, or continues for others who started it. */
   cancel(job: string | JobReference): Promise<boolean>;
 }
 
-/** The time between two looks of {@link JobClient.follow} at a job, in seconds. */
-const GLANCE = 2;
+/** The time between two requests of {@link JobClient.follow} for a job, in seconds. */
+const POLL_INTERVAL_SECONDS = 2;
 
 /**
  * A client for backends, scripts and tests, which is typed by the definitions of the tools.
@@ -150,35 +154,35 @@ export function createClient<const Tools extends ClientTools>({
       const { isError, content, structuredContent, _meta } = answer;
       const name = (_meta as { job_name?: string })?.job_name ?? (structuredContent as JobView)?.job_name;
       if (typeof name === "string") return { name };
-      throw new ToolRefused(isError ? wordsOf(content) : `${tool}: its answer names no job`);
+      throw new ToolRefused(isError ? textOf(content) : `${tool}: its answer names no job`);
     },
     async wait<Result>(job: string | JobReference<Result>, signal?: AbortSignal) {
       const name = nameOf(job);
-      while ((await ended(connection, [name], WAIT, signal)).length === 0);
-      const { status, result, error = "no reason given" } = await withResult(connection, name, signal);
+      while ((await awaitJobs(connection, [name], WAIT_SECONDS, signal)).length === 0);
+      const { status, result, error = "no reason given" } = await readJob(connection, name, signal);
       if (status !== "complete") throw new JobNotComplete(name, status, error);
       return result as Result;
     },
     async *follow(job, signal) {
       const name = nameOf(job);
       let from = 0;
-      for (let last = ""; ; ) {
+      for (let lastJson = ""; ; ) {
         const args = { job_names: [name], result: "none", partial_from: from };
         const { statuses } = await connection.call("probe_status", args, signal && { signal });
         const [view] = statuses as [JobView];
         const { partial, ...rest } = view;
         from = partial?.next_offset ?? from;
-        const told = JSON.stringify(rest);
-        if (told !== last || partial?.values.length) yield view;
-        last = told;
+        const json = JSON.stringify(rest);
+        if (json !== lastJson || partial?.values.length) yield view;
+        lastJson = json;
         if (partial?.more) continue;
         if (view.status !== "running") return;
-        await ended(connection, [name], GLANCE, signal);
+        await awaitJobs(connection, [name], POLL_INTERVAL_SECONDS, signal);
       }
     },
     async answer(job, question, answer) {
-      const given = { job_name: nameOf(job), question, answer: JSON.stringify(answer) };
-      await connection.call("answer_for_user", given);
+      const args = { job_name: nameOf(job), question, answer: JSON.stringify(answer) };
+      await connection.call("answer_for_user", args);
     },
     async cancel(job) {
       const name = nameOf(job);

@@ -5,7 +5,7 @@ import { createClient } from "./index.ts";
 
 const PARTS = ['{"text":', '"a long', ' text"}'];
 
-/** A server with a job that has ended. `refuses` says whether it answers a read of a part of the result with HTTP 429. */
+/** A server with a job that has finished. `refuses` says whether it answers a read of a part of the result with HTTP 429. */
 async function serve(refuses: (part: number) => boolean) {
   return await serveHttp(async (request, response) => {
     const { id, method, params } = JSON.parse((await buffer(request)).toString() || "{}");
@@ -31,18 +31,18 @@ async function serve(refuses: (part: number) => boolean) {
 }
 
 test("the parts of a result that were read are not read again, however long the server refuses others", async () => {
-  const read: number[] = [];
-  const real = Date.now;
-  let passed = 0;
-  using _ = vi.spyOn(Date, "now").mockImplementation(() => real() + passed);
+  const parts: number[] = [];
+  const realNow = Date.now;
+  let ahead = 0;
+  using _ = vi.spyOn(Date, "now").mockImplementation(() => realNow() + ahead);
   await using server = await serve((part) => {
-    const isRefused = part > 0 && !read.includes(part);
+    const isRefused = part > 0 && !parts.includes(part);
     // Together longer than the minute for which a request is repeated.
-    if (isRefused) passed += 40_000;
-    read.push(part);
+    if (isRefused) ahead += 40_000;
+    parts.push(part);
     return isRefused;
   });
   await using jobs = createClient({ url: server.url, tools: {} });
   expect(await jobs.wait("long")).toEqual({ text: "a long text" });
-  expect(read).toEqual([0, 1, 1, 2, 2]);
+  expect(parts).toEqual([0, 1, 1, 2, 2]);
 });

@@ -1,12 +1,14 @@
-/** Jobs as a client sees them: which have ended, and a result however large. */
+/** Jobs as a client sees them: which have finished, and a result however large. */
+import { ProtocolError } from "@modelcontextprotocol/client";
 import * as z from "zod";
+import { ErrorCode } from "../core/tools/mcp.ts";
 import { uriOf } from "../core/tools/results.ts";
 import type { Connection } from "./connection.ts";
 
 /** How long one request waits, in seconds. */
-export const WAIT = 45;
+export const WAIT_SECONDS = 45;
 
-const Ended = z.looseObject({
+const FinishedJob = z.looseObject({
   job_name: z.string(),
   status: z.string(),
   result: z.unknown().optional(),
@@ -14,22 +16,27 @@ const Ended = z.looseObject({
   summary: z.looseObject({ part: z.string() }).optional(),
   next: z.string().optional(),
 });
-export type Ended = z.infer<typeof Ended>;
+export type FinishedJob = z.infer<typeof FinishedJob>;
 
-/** Those of the jobs, of at most a hundred, that have ended within so many seconds, or of which there is nothing to wait for. */
-export async function ended(connection: Connection, names: string[], seconds: number, signal?: AbortSignal) {
+/** Those of the jobs, of at most a hundred, that finish within so many seconds, or of which there is nothing to wait for. */
+export async function awaitJobs(
+  connection: Connection,
+  names: string[],
+  seconds: number,
+  signal?: AbortSignal,
+): Promise<string[]> {
   const args = { job_names: names, timeout_seconds: seconds, result: "none" };
   const { running } = await connection.call("await_result", args, { seconds, ...(signal && { signal }) });
   return names.filter((name) => !(running as string[] | undefined)?.includes(name));
 }
 
-/** A job with its whole result, however large that is. A part that the server refuses for a while does not cost those before it. */
-export async function withResult(connection: Connection, name: string, signal?: AbortSignal): Promise<Ended> {
+/** A job with its complete result, however large that is. A part that the server refuses for a while does not cost those before it. */
+export async function readJob(connection: Connection, name: string, signal?: AbortSignal): Promise<FinishedJob> {
   const read = (uri: string) =>
     connection.ask(
       (client) =>
         client.readResource({ uri }, signal && { signal }).catch((error) => {
-          if (error.code === -32602) return { contents: [] };
+          if (error instanceof ProtocolError && error.code === ErrorCode.InvalidParams) return { contents: [] };
           throw error;
         }),
       signal,
@@ -38,9 +45,10 @@ export async function withResult(connection: Connection, name: string, signal?: 
   for (let uri: string | undefined = uriOf(name); uri !== undefined; ) {
     const { contents } = await read(uri);
     const [content] = contents;
-    if (!content || !("text" in content))
+    if (!content || !("text" in content)) {
       return { job_name: name, status: "not_found", error: "no job of this caller has this name" };
-    const job: Ended = Ended.parse(JSON.parse(String(content.text)));
+    }
+    const job: FinishedJob = FinishedJob.parse(JSON.parse(String(content.text)));
     text += job.summary?.part ?? "";
     if (!job.summary) return job;
     uri = job.next;

@@ -3,46 +3,61 @@
 import { cors } from "hono/cors";
 import type { Job } from "../core/author/job.ts";
 import type { EdgeFeature } from "../core/feature.ts";
+import type { JobFeature } from "../core/jobs/job-feature.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
+import type { Reported } from "../core/jobs/reports.ts";
 import { retentionOf } from "../core/jobs/retention.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
 import { keyFrom } from "../core/resonate/object-address.ts";
+import type { Identity } from "../core/tools/identity.ts";
 import { JobHandles } from "../core/tools/job-handles.ts";
 import type { RequestScope } from "../core/tools/request-scope.ts";
+import type { Middleware } from "../core/tools/route.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { answerSize } from "../features/answer-size/call.ts";
+import { refuseBlocked } from "../features/blocked-callers/blocked-callers.ts";
+import { callbackRoutes } from "../features/callbacks/routes.ts";
 import { Cards, cardFeature } from "../features/cards/cards.ts";
 import { consent } from "../features/consent/call.ts";
 import { withoutConsent } from "../features/consent/consent.ts";
+import { discoveryRoutes } from "../features/discovery/routes.ts";
 import { Events, eventFeature } from "../features/events/methods.ts";
 import { files } from "../features/files/call.ts";
-import type { Files } from "../features/files/files.ts";
+import type { Files, LoadFiles } from "../features/files/files.ts";
+import { fileRoutes } from "../features/files/routes.ts";
 import { labelsOfCall } from "../features/labels/call.ts";
 import { audit } from "../features/operators/audit.ts";
 import { OperatorSettings } from "../features/operators/operator-settings.ts";
+import { operatorRoutes } from "../features/operators/routes.ts";
 import { pageLinks } from "../features/page-links/call.ts";
+import { useBrowserSession } from "../features/pages/browser-session.ts";
+import { pageRoutes } from "../features/pages/routes.ts";
 import { Pages } from "../features/pages/sessions.ts";
 import { answerQuestions } from "../features/questions/answer.ts";
 import { questions } from "../features/questions/call.ts";
+import { createRateLimit, limitRate } from "../features/rate-limit/rate-limit.ts";
 import { resourceLinks } from "../features/resource-links/call.ts";
+import { schedules } from "../features/schedules/edge.ts";
+import { resonateRoutes, rowRoutes } from "../features/shared-resonate/routes.ts";
 import { listenMethod } from "../features/tasks/listen.ts";
 import { noTasks, tasks } from "../features/tasks/tasks.ts";
 import { textOnce } from "../features/text-once/call.ts";
+import { traces } from "../features/trace/edge.ts";
 import { proxiedBy, upstream } from "../features/upstream/upstream.ts";
-import { createAuth, resourceOf } from "./auth/auth.ts";
+import { reportRoutes } from "../features/worker-reports/routes.ts";
+import { type Auth, createAuth, resourceOf } from "./auth/auth.ts";
+import { admitAnyone, authenticate, authorize } from "./auth/authentication.ts";
 import { bareRequest, ToolCalls } from "./calls/tool-calls.ts";
 import type { Config } from "./config.ts";
-import { identify } from "./http/admission.ts";
+import type { RateLimit } from "./http/limits.ts";
 import { EdgeLog } from "./http/log.ts";
-import { createRateLimit, RefusedTries } from "./http/rate-limit.ts";
-import { SharedValue } from "./http/shared-value.ts";
-import { StreamSlots } from "./http/stream-slots.ts";
+import { RefusedTries } from "./http/refused-tries.ts";
+import { limitStreams, StreamSlots } from "./http/stream-slots.ts";
 import { jobFeatures } from "./job-features.ts";
 import { McpEndpoint } from "./mcp/endpoint.ts";
-import type { Identity } from "./mcp/identity.ts";
 import { LegacyRevision } from "./mcp/message.ts";
-import { callersOf, withoutRecords } from "./objects/callers.ts";
+import { type Callers, callersOf, withoutRecords } from "./objects/callers.ts";
 import { createFeed, type ListenerNamespace } from "./objects/feed.ts";
 import type { Edge } from "./parts.ts";
 
@@ -54,50 +69,149 @@ export interface Deployment {
 }
 
 /** How long the operators' settings are cached, in milliseconds. */
-const SETTINGS = 5_000;
-
-/** How long the readiness of the Resonate server is cached, in milliseconds. */
-const READY = { fresh: 2_000, failed: 1_000, turn: 3_000 };
+const SETTINGS_CACHE_MS = 5_000;
 
 /** How long the Resonate server may take to answer, in milliseconds, before a call reports it as unavailable. */
-const PATIENCE = 5_000;
+const ANSWER_TIMEOUT_MS = 5_000;
 
-export function createParts({ jobs, tools, identity: described }: Deployment, config: Config, env: object): Edge {
-  const identity = withIcon(described, config);
+/** What several features use. */
+interface Shared extends Deployment {
+  config: Config;
+  env: object;
+  log: EdgeLog;
+  client: ResonateClient;
+  store: RemoteStore;
+  /** The callers' objects; undefined if none are bound. */
+  callers: Callers | undefined;
+  /** The same in a deployment with operators. */
+  operated: Callers | undefined;
+  /** The names of the callers who are blocked. */
+  blocked: () => Promise<readonly string[]>;
+  events: Events | undefined;
+  handles: JobHandles | undefined;
+  pages: Pages;
+  loadFiles: LoadFiles;
+  /** Undefined in a deployment that authenticates nobody. */
+  auth: Auth | undefined;
+  tries: RefusedTries;
+  /** Undefined if there is no limit. */
+  limit: RateLimit | undefined;
+}
+
+export function compose(deployment: Deployment, config: Config, env: object): Edge {
+  const shared = share(deployment, config, env);
+  const { identity, log, client, store, auth } = shared;
+  const admission = admissionOf(shared);
+  const called = callFeatures(shared);
+  const features = [...requestFeatures(shared), ...called.features, ...routeFeatures(shared, admission)];
+  const origins = config.CORS_ORIGINS ?? [];
+  return {
+    log,
+    features,
+    admission,
+    hosts: config.ALLOWED_HOSTS,
+    origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
+    cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
+    auth,
+    client,
+    missing: withoutRecords(config),
+    store,
+    mcp: new McpEndpoint({ identity, calls: called.calls, features }),
+  };
+}
+
+/** Makes what several features use. */
+function share(deployment: Deployment, config: Config, env: object): Shared {
+  const { jobs, tools } = deployment;
+  const identity = withIcon(deployment.identity, config);
   const log = new EdgeLog(config.LOG_LEVEL);
+  warn(config, log);
   const listeners = config.LISTENER as ListenerNamespace | undefined;
-  const settlements = listeners && createFeed(listeners);
-  const endpoint = { ...endpointOf(config), settlements };
-  const client = new ResonateClient({ ...endpoint, timeout: PATIENCE });
+  const endpoint = { ...endpointOf(config), settlements: listeners && createFeed(listeners) };
+  const client = new ResonateClient({ ...endpoint, timeout: ANSWER_TIMEOUT_MS });
   const callers = callersOf(config);
   const hooks = config.auth.AUTH_MODE !== "none";
   const events = callers && new Events({ callers, codes: config.EVENT_ERRORS, hooks, jobs });
-  if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
-    log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
-  const missing = withoutRecords(config);
-  if (missing !== undefined) log.warn("no record of callers", { reason: missing });
   const operated = config.isOperated ? callers : undefined;
-  const settings = new OperatorSettings(config, callers, SETTINGS);
+  const listed = config.BLOCKED_CALLERS ?? [];
+  const settings = operated && new OperatorSettings(() => operated.operate("settings"), listed, SETTINGS_CACHE_MS);
   const records = callers?.records({ jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES });
-  const features = jobFeatures({
+  const features: JobFeature[] = jobFeatures({
     jobs,
     records,
     isHeard: () => events?.isHeard === true,
     reportStart: operated?.reportStart,
-    areStartsStopped: operated && (async () => (await settings.get()).starts_stopped === true),
+    areStartsStopped: settings && (async () => (await settings.get()).starts_stopped === true),
   });
-  const store = RemoteStore.of(endpoint, jobs, features, { client, records });
   const { TASK_KEY, RESONATE } = config;
   const key = TASK_KEY ?? (RESONATE && (() => keyFrom(RESONATE)));
   const handles = key ? new JobHandles(key, config.RESONATE_NAMESPACE) : undefined;
   const pages = new Pages(config, { tools, identity, handles });
-  const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
   let loadedFiles: Files | undefined;
-  const loadFiles = async () => {
-    const { Files } = await import("../features/files/files.ts");
-    loadedFiles ??= new Files(env, pages);
-    return loadedFiles;
+  return {
+    jobs,
+    tools,
+    identity,
+    config,
+    env,
+    log,
+    client,
+    store: RemoteStore.of(endpoint, jobs, features, { client, records }),
+    callers,
+    operated,
+    blocked: async () => (settings ? (await settings.get()).blocked : listed),
+    events,
+    handles,
+    pages,
+    loadFiles: async () => {
+      loadedFiles ??= new (await import("../features/files/files.ts")).Files(env, pages);
+      return loadedFiles;
+    },
+    auth: createAuth(config.auth, config, log, identity.info.title),
+    tries: new RefusedTries(),
+    limit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
   };
+}
+
+/** Says what the configuration leaves out, or opens. */
+function warn(config: Config, log: EdgeLog): void {
+  if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
+    log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
+  const missing = withoutRecords(config);
+  if (missing !== undefined) log.warn("no record of callers", { reason: missing });
+}
+
+/** What a request passes, in this order, before its caller is served. */
+function admissionOf({ config, callers, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
+  const isBlockedNow = callers && ((caller: Parameters<Callers["isBlocked"]>[0]) => callers.isBlocked(caller));
+  return listed<Middleware>([
+    // Adds the token that is verified next.
+    auth && pages.seal && useBrowserSession(pages),
+    auth ? authenticate(auth, tries) : admitAnyone,
+    auth && refuseBlocked({ blocked, isBlockedNow }),
+    // These check the cost of a request in the same order.
+    limit && limitRate(limit),
+    auth?.authorize && authorize(auth.authorize),
+    config.MAX_STREAMS > 0 && limitStreams(new StreamSlots(config.MAX_STREAMS)),
+  ]);
+}
+
+/** The features that every request passes. */
+function requestFeatures({ tools, config, env, callers, log }: Shared): EdgeFeature[] {
+  const exportSpan: Parameters<typeof traces>[0] = async (span) => {
+    const { exportSpan } = await import("../features/trace/export-span.ts");
+    return exportSpan(span, env);
+  };
+  return listed<EdgeFeature>([
+    callers && tools.some(({ schedule }) => schedule) && schedules(() => callers.makeSchedules(log)),
+    traces(config.OTEL_EXPORTER_OTLP_ENDPOINT ? exportSpan : undefined),
+  ]);
+}
+
+/** The features of tool calls and of MCP's methods, the first outermost, and the calls with them around. */
+function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCalls } {
+  const { tools, config, identity, log, events, handles, operated, pages, loadFiles } = shared;
+  const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
   const offered = mayConfirm ? tools : tools.map(withoutConsent);
   const cards = config.ASSETS && new Cards(config.ASSETS, identity.info.name, offered);
@@ -116,7 +230,7 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
     answer: answerQuestions,
     kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
   };
-  const edgeFeatures = listed([
+  const features = listed<EdgeFeature>([
     // Measures what the features after it have made of an answer.
     { name: "answer-size", ...answerSize },
     { name: "resource-links", ...resourceLinks },
@@ -137,46 +251,62 @@ export function createParts({ jobs, tools, identity: described }: Deployment, co
       upstream(proxied, { contextOf: (request) => calls.contextOf(request), reportsChanges: handles !== undefined }),
     operated && audit((...entry) => operated.operate("heard", ...entry).catch(() => {})),
   ]);
-  const served = edgeFeatures.reduce<readonly Tool[]>((all, feature) => feature.tools?.(all) ?? all, offered);
+  const served = features.reduce<readonly Tool[]>((all, feature) => feature.tools?.(all) ?? all, offered);
   const rules = { patience: config.WAIT_SECONDS * 1_000, mayConfirm };
-  const calls = new ToolCalls(served, edgeFeatures, { log, rules });
-  const mcp = new McpEndpoint({ identity, calls, features: edgeFeatures });
-  const origins = config.CORS_ORIGINS ?? [];
-  const edge: Edge = {
-    config,
-    identify: (request, line) => identify(request, edge, line),
-    files: loadFiles,
-    store,
-    client,
-    log,
-    pages,
-    callers,
-    mcp: (request, scope) => mcp.serve(request, scope),
-    auth: createAuth(config.auth, config, log, identity.info.title),
-    discovery: async (document, request) => {
-      const { documents } = await import("../features/discovery/documents.ts");
-      const isBearer = config.auth.AUTH_MODE === "bearer";
-      const endpoint = resourceOf(request, config);
-      return documents[document]({ identity, endpoint, earlier: LegacyRevision.options, isBearer });
-    },
-    rateLimit: createRateLimit(config.RATE_LIMITER, config.RATE_LIMIT),
-    slots: new StreamSlots(config.MAX_STREAMS),
-    settings: settings.get,
-    refused: new RefusedTries(),
-    ready: new SharedValue(READY),
-    deploy: callers && tools.some(({ schedule }) => schedule) ? () => callers.makeSchedules(log) : undefined,
-    missing,
-    origins: [...origins, ...(config.PUBLIC_URL === undefined ? [] : [new URL(config.PUBLIC_URL).origin])],
-    cors: origins.length > 0 ? cors({ ...CORS, origin: origins.includes("*") ? "*" : [...origins] }) : undefined,
-  };
-  return edge;
+  const calls = new ToolCalls(served, features, { log, rules });
+  return { features, calls };
 }
 
-/** The features that the configuration asks for. */
-const listed = (features: readonly (EdgeFeature | false | undefined)[]): EdgeFeature[] =>
-  features.filter((feature) => typeof feature === "object");
+/** The features that serve paths of their own. The first that serves a path answers. */
+function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFeature[] {
+  const { config, identity, client, store, callers, operated, blocked, pages, loadFiles, auth, tries, limit } = shared;
+  const { RESONATE, RESONATE_PUBLIC, VIEW_KEY } = config;
+  const { seal } = pages;
+  const note = callers && ((...entry: [string, string, object]) => callers.operate("command", ...entry));
+  const proxy = { tokens: config, tries, note };
+  const reports = callers && {
+    key: VIEW_KEY,
+    record: (key: string, ...changed: [ended: readonly Reported[], started: readonly Reported[]]) =>
+      callers.of(key).heard(key, ...changed),
+    report: operated && ((report: object) => operated.operate("report", report as never)),
+  };
+  const describe = (request: Request) => ({
+    identity,
+    endpoint: resourceOf(request, config),
+    earlier: LegacyRevision.options,
+    isBearer: config.auth.AUTH_MODE === "bearer",
+  });
+  const forPages = {
+    pages,
+    store,
+    admission,
+    limit,
+    authorize: auth?.authorize,
+    blocked,
+    filesIn: async (...of: Parameters<Files["viewsIn"]>) => (await loadFiles()).viewsIn(...of),
+    subscribers: callers && ((...of: Parameters<Callers["seen"]>) => callers.seen(...of)),
+  };
+  return listed<EdgeFeature>([
+    { name: "discovery", routes: discoveryRoutes(describe) },
+    { name: "pages", routes: pageRoutes(forPages) },
+    reports && { name: "worker-reports", routes: reportRoutes(tries, reports) },
+    seal && { name: "callbacks", routes: callbackRoutes({ client, seal, tries, limit }) },
+    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, blocked }) },
+    // Before the operators' other paths, among which it is.
+    callers && { name: "rows", routes: rowRoutes(callers.rooms, RESONATE !== undefined, proxy) },
+    operated && {
+      name: "operators",
+      routes: operatorRoutes(tries, { variables: config, callers: operated, store, client, auth, blocked, pages }),
+    },
+    RESONATE && RESONATE_PUBLIC === "1" && { name: "shared-resonate", routes: resonateRoutes(RESONATE, proxy) },
+  ]);
+}
 
-/** The identity with an icon, where the deployment knows its own address. */
+/** What the configuration asks for. */
+const listed = <Part extends object>(parts: readonly (Part | false | undefined)[]): Part[] =>
+  parts.filter((part): part is Part => part !== undefined && part !== false);
+
+/** The identity with an icon, if the deployment knows its own address. */
 function withIcon(identity: Identity, { PUBLIC_URL, ASSETS }: Config): Identity {
   if (PUBLIC_URL === undefined || !ASSETS) return identity;
   const icon = { src: new URL("/assets/icon.svg", PUBLIC_URL).href, mimeType: "image/svg+xml", sizes: ["any"] };

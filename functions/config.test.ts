@@ -64,7 +64,7 @@ describe("an edge", () => {
   test("reports a misconfiguration in its responses and in its log", async () => {
     using log = vi.spyOn(console, "error").mockImplementation(() => {});
     for (const path of ["/mcp", "/ready", "/health"]) {
-      const response = await app.request(path, { method: "GET" }, { RESONATE_URL: "nonsense" });
+      const response = await app.fetch(new Request(`https://edge.example${path}`), { RESONATE_URL: "nonsense" });
       expect([response.status, await response.json()]).toEqual([
         500,
         { error: expect.stringMatching(/misconfigured.*RESONATE_URL/) },
@@ -81,7 +81,7 @@ describe("an edge", () => {
     ["127.0.0.1, localhost", "evil.example", 403],
   ])("with ALLOWED_HOSTS %s, addressed as %s, answers %i", async (hosts, host, status) => {
     const env = { ...MINIMAL, LOG_LEVEL: "silent", ...(hosts !== undefined && { ALLOWED_HOSTS: hosts }) };
-    const response = await app.request(`http://${host}/ready`, { headers: { host } }, env);
+    const response = await app.fetch(new Request(`http://${host}/ready`, { headers: { host } }), env);
     expect(response.status).toBe(status); // 503: admitted, but there is no Resonate server
   });
 });

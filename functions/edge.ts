@@ -5,7 +5,7 @@ import type { Tool } from "../core/tools/tool.ts";
 import { CARD_TOOLS } from "../features/cards/card.ts";
 import { schedule } from "../features/schedules/schedule.ts";
 import { createApp } from "./app.ts";
-import { builtIn } from "./calls/index.ts";
+import { builtIn } from "./built-in.ts";
 import { instructionsOf } from "./mcp/identity.ts";
 import { deployed } from "./objects/deployed.ts";
 

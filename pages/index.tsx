@@ -58,11 +58,11 @@ const Front: FC = () => {
   );
 };
 
-type State = { isKnown: boolean; edge: boolean; reason?: string | undefined };
+type HealthState = { isKnown: boolean; edge: boolean; reason?: string | undefined };
 
 /** `mayAsk`: whether the viewer may read jobs; they show whether workers take jobs. */
 const Health: FC<{ mayAsk: boolean }> = ({ mayAsk }) => {
-  const [health, setHealth] = useState<State>({ isKnown: false, edge: false });
+  const [health, setHealth] = useState<HealthState>({ isKnown: false, edge: false });
   usePolling(
     () =>
       unavailability().then(
@@ -173,7 +173,7 @@ const Try: FC<{ tool: ToolInfo }> = ({ tool }) => (
 
 const Arguments: FC<{ schema: FormSchema }> = ({ schema }) => {
   const fields = fieldsOf(schema);
-  if (fields.length === 0) return <p class="muted">It takes no arguments.</p>;
+  if (fields.length === 0) return <p class="muted">It has no arguments.</p>;
   return (
     <dl class="arguments">
       {fields.map(([name, { description, minimum, maximum, ...field }]) => (

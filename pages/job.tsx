@@ -27,17 +27,17 @@ import {
 import { SchemaForm } from "./lib/form.tsx";
 import { answer, beginningOf, type JobInfo } from "./lib/server.ts";
 import { SignIn } from "./lib/sign-in.tsx";
-import { Told, useTold } from "./lib/told.tsx";
+import { Subscribers, useSubscribers } from "./lib/subscribers.tsx";
 
 /** The activity of a running job: its progress, its step and attempt, or the end of its sleep. */
-const Doing: FC<{ job: JobInfo }> = ({ job }) => {
+const Activity: FC<{ job: JobInfo }> = ({ job }) => {
   const now = useNow();
   const { message, progress, step, sleeping_until, awaiting, blocked, spent = {} } = job.doing;
   const next = step?.next;
   return (
     <div class="doing-now" aria-live="polite">
       {job.waits && <p>Waits for a worker to take it</p>}
-      {blocked !== undefined && <p class="notice error">It cannot go on: {blocked}</p>}
+      {blocked !== undefined && <p class="notice error">It cannot continue: {blocked}</p>}
       {message !== undefined && <p>{message}</p>}
       {progress && (
         <p class="progress">
@@ -90,14 +90,14 @@ const Job: FC = () => {
       <Trouble reads={reads}>
         <SignIn about={about} />
       </Trouble>
-      {job && !reads.refused && (
+      {job && !reads.refusal && (
         <>
           <Facts job={job} />
           {job.cleanup && job.cleanup !== "failed" && <p class="quiet">Its clean-up is {job.cleanup}.</p>}
           {job.resumed_from && (
             <p class="quiet">
-              It went on from <a href={jobPath(job.resumed_from)}>{job.resumed_from}</a>: steps that were finished there
-              were not repeated.
+              It continued from <a href={jobPath(job.resumed_from)}>{job.resumed_from}</a>: steps that were finished
+              there were not repeated.
             </p>
           )}
           {job.began_anew && <p class="quiet">It began from the start: {job.began_anew}.</p>}
@@ -106,16 +106,16 @@ const Job: FC = () => {
               A newer attempt is {job.newer.status}: <a href={jobPath(job.newer.job_name)}>{job.newer.job_name}</a>
             </p>
           )}
-          {job.status === "running" && <Doing job={job} />}
+          {job.status === "running" && <Activity job={job} />}
           {job.questions.map((question) => (
-            <Question key={question.key} {...{ job, question }} onAnswered={refresh} />
+            <Question key={question.key} job={job} question={question} onAnswer={refresh} />
           ))}
           {job.partial && <Partial partial={job.partial} />}
           {job.error !== undefined && <Notice kind="error">{job.error}</Notice>}
-          {job.files && job.files.length > 0 && <Files files={job.files} source={FILES} />}
+          {job.files && job.files.length > 0 && <Files files={job.files} source={FILE_SOURCE} />}
           {(job.status === "complete" || job.view?.as === "countdown") && <Result job={job} />}
           <Actions job={job} tool={about?.tools.find(({ kind }) => kind === job.kind)} onDone={refresh} />
-          {job.may_write && <ToldOfJob />}
+          {job.may_write && <JobSubscribers />}
           <Section id="timeline" title="Timeline">
             <Timeline job={job} entries={timeline} />
           </Section>
@@ -128,11 +128,11 @@ const Job: FC = () => {
   );
 };
 
-/** The largest image or sound that the page loads, in bytes. */
-const MOST_MEDIUM = 50_000_000;
+/** The largest image or sound that the page loads. */
+const MAX_MEDIA_BYTES = 50_000_000;
 
-const FILES: FileSource<FileView> = {
-  address: async ({ size, path }) => (size > MOST_MEDIUM ? undefined : path),
+const FILE_SOURCE: FileSource<FileView> = {
+  address: async ({ size, path }) => (size > MAX_MEDIA_BYTES ? undefined : path),
   text: ({ size, path }) => beginningOf(path, size),
   link: ({ name, path }) => (
     <a href={path} download={name}>
@@ -142,9 +142,11 @@ const FILES: FileSource<FileView> = {
   loadChart,
 };
 
-const ToldOfJob: FC = () => {
-  const { subscriptions, listeners, refresh } = useTold(name);
-  return <Told title="Who is told of it" {...{ subscriptions, listeners }} onEnd={refresh} />;
+const JobSubscribers: FC = () => {
+  const { subscriptions, listeners, refresh } = useSubscribers(name);
+  return (
+    <Subscribers title="Who is notified of it" subscriptions={subscriptions} listeners={listeners} onEnd={refresh} />
+  );
 };
 
 const Facts: FC<{ job: JobInfo }> = ({ job }) => {
@@ -174,14 +176,14 @@ const Facts: FC<{ job: JobInfo }> = ({ job }) => {
 interface QuestionProps {
   job: JobInfo;
   question: JobInfo["questions"][number];
-  onAnswered(): void;
+  onAnswer(): void;
 }
 
-const Question: FC<QuestionProps> = ({ job, question: { key, message, requestedSchema }, onAnswered }) => {
+const Question: FC<QuestionProps> = ({ job, question: { key, message, requestedSchema }, onAnswer }) => {
   const { attempt, isBusy, problem } = useAction();
   const respond = async (response: object) => {
     await answer(job.task ?? "", { [key]: response });
-    onAnswered();
+    onAnswer();
   };
   return (
     <section class="card question" aria-labelledby={`question-${key}`}>

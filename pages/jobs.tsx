@@ -1,12 +1,12 @@
 /** The viewer's jobs, live, with a search. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { Kept } from "./jobs/kept.tsx";
 import { Schedules } from "./jobs/schedules.tsx";
+import { StoredData } from "./jobs/stored-data.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
 import { Page, Trouble, useAbout } from "./lib/components.tsx";
 import { SignIn } from "./lib/sign-in.tsx";
-import { Told, useTold } from "./lib/told.tsx";
+import { Subscribers, useSubscribers } from "./lib/subscribers.tsx";
 
 const STATUSES = ["running", "complete", "failed", "cancelled", "timed_out"];
 
@@ -16,47 +16,27 @@ const Jobs: FC = () => {
   const [status, setStatus] = useState("");
   const [pages, setPages] = useState(1);
   const [reads, setReads] = useState(0);
-  const { jobs, stored, hasMore, ...read } = useJobs({ status, pages, reads });
-  const { schedules, subscriptions, listeners, refresh } = useTold();
+  const { jobs, storedSize, hasMore, ...outcome } = useJobs({ status, pages, reads });
+  const { schedules, subscriptions, listeners, refresh } = useSubscribers();
   useEffect(() => {
     if (about) document.title = `Jobs · ${about.title}`;
   }, [about]);
   const words = search.toLowerCase().split(/\s+/);
-  const found = jobs?.filter(({ job_name, kind, labels = [], doing = "" }) => {
+  const matches = jobs?.filter(({ job_name, kind, labels = [], doing = "" }) => {
     const text = `${job_name} ${kind} ${labels.join(" ")} ${doing}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   return (
     <Page about={about}>
       <h1>Jobs</h1>
-      <Trouble reads={read}>
+      <Trouble reads={outcome}>
         <SignIn about={about} />
       </Trouble>
-      {found && read.refused?.status !== 401 && (
+      {matches && outcome.refusal?.status !== 401 && (
         <>
-          <search class="filters">
-            <label>
-              Search
-              <input
-                type="search"
-                value={search}
-                onInput={(event: Event) => setSearch((event.target as HTMLInputElement).value)}
-              />
-            </label>
-            <label>
-              State
-              <select value={status} onChange={(event: Event) => setStatus((event.target as HTMLSelectElement).value)}>
-                <option value="">any</option>
-                {STATUSES.map((each) => (
-                  <option key={each} value={each}>
-                    {each.replace("_", " ")}
-                  </option>
-                ))}
-              </select>
-            </label>
-          </search>
-          {found.length > 0 ? (
-            <JobTable jobs={found} />
+          <Filters search={search} onSearch={setSearch} status={status} onStatus={setStatus} />
+          {matches.length > 0 ? (
+            <JobTable jobs={matches} />
           ) : (
             <p class="muted">{jobs?.length === 0 ? "No jobs yet." : "None of the jobs read so far matches."}</p>
           )}
@@ -66,12 +46,48 @@ const Jobs: FC = () => {
             </button>
           )}
           <Schedules schedules={schedules} onEnd={refresh} />
-          <Told title="Who is told of your jobs" {...{ subscriptions, listeners }} onEnd={refresh} />
-          <Kept stored={stored} onChange={() => setReads(reads + 1)} />
+          <Subscribers
+            title="Who is notified of your jobs"
+            subscriptions={subscriptions}
+            listeners={listeners}
+            onEnd={refresh}
+          />
+          <StoredData size={storedSize} onChange={() => setReads(reads + 1)} />
         </>
       )}
     </Page>
   );
 };
+
+interface FilterProps {
+  search: string;
+  onSearch(text: string): void;
+  status: string;
+  onStatus(status: string): void;
+}
+
+const Filters: FC<FilterProps> = ({ search, onSearch, status, onStatus }) => (
+  <search class="filters">
+    <label>
+      Search
+      <input
+        type="search"
+        value={search}
+        onInput={(event: Event) => onSearch((event.target as HTMLInputElement).value)}
+      />
+    </label>
+    <label>
+      State
+      <select value={status} onChange={(event: Event) => onStatus((event.target as HTMLSelectElement).value)}>
+        <option value="">any</option>
+        {STATUSES.map((each) => (
+          <option key={each} value={each}>
+            {each.replace("_", " ")}
+          </option>
+        ))}
+      </select>
+    </label>
+  </search>
+);
 
 render(<Jobs />, document.getElementById("page") as HTMLElement);

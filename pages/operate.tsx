@@ -2,102 +2,114 @@
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
 import { Page, Scroll, Table, Time, Trouble, useAbout, useAction, useReads } from "./lib/components.tsx";
 import { TokenForm } from "./lib/token-form.tsx";
-import { Bulk } from "./operate/acting.tsx";
+import { Bulk } from "./operate/actions.tsx";
+import { Job } from "./operate/one-job.tsx";
+import { Alerts, Callers, Failures, Kinds, Now, PausedAndBlocked, WaitingJobs, Workers } from "./operate/overview.tsx";
 import {
-  overview as ask,
-  trail as askTrail,
   type Filter,
   type Overview,
+  auditLog as readAuditLog,
+  overview as readOverview,
   type Span,
   signIn,
   type TrailEntry,
-} from "./operate/ask.ts";
-import { Job } from "./operate/one-job.tsx";
-import { Alerts, Callers, Failures, HeldBack, Kinds, Now, Waiting, Workers } from "./operate/overview.tsx";
+} from "./operate/requests.ts";
 
-/** How often the overview is read while the page is visible, in milliseconds. */
-const EVERY = 10_000;
+/** How often the overview is read while the page is visible. */
+const POLL_INTERVAL_MS = 10_000;
 
 const SPANS: Record<Span, string> = { hour: "Last hour", day: "Last day", week: "Last week" };
 
 /** The view that the address selects: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview, also for half a link. */
-function asked(): { job?: string; filter?: Filter; trail?: boolean } {
-  const [, name, value = ""] = /^#(job|jobs|trail)(?:=(.*))?$/.exec(location.hash) ?? [];
+function viewOf(hash: string): { job?: string; filter?: Filter; isAuditLog?: boolean } {
+  const [, name, value = ""] = /^#(job|jobs|trail)(?:=(.*))?$/.exec(hash) ?? [];
   try {
     if (name === "job") return { job: decodeURIComponent(value) };
     if (name === "jobs") return { filter: JSON.parse(decodeURIComponent(value)) };
   } catch {}
-  return { trail: name === "trail" };
+  return { isAuditLog: name === "trail" };
 }
 
 const Operate: FC = () => {
   const about = useAbout();
-  const [at, setAt] = useState(asked());
+  const [view, setView] = useState(viewOf(location.hash));
   const [span, setSpan] = useState<Span>("hour");
   const [overview, setOverview] = useState<(Overview & { who: string }) | undefined>(undefined);
   const [reads, setReads] = useState(0);
   useEffect(() => {
-    const follow = () => setAt(asked());
+    const follow = () => setView(viewOf(location.hash));
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
-  const read = async (over: AbortSignal) => {
-    const found = await ask(span);
-    if (!over.aborted) setOverview(found);
+  const read = async (end: AbortSignal) => {
+    const answer = await readOverview(span);
+    if (!end.aborted) setOverview(answer);
   };
-  const outcome = useReads(read, EVERY, [span, reads]);
-  const again = () => setReads(reads + 1);
-  const { job, filter, trail } = at;
-  const isFirst = job === undefined && filter === undefined && !trail;
+  const outcome = useReads(read, POLL_INTERVAL_MS, [span, reads]);
+  const refresh = () => setReads(reads + 1);
+  const { job, filter, isAuditLog } = view;
+  const isOverview = job === undefined && filter === undefined && !isAuditLog;
   return (
     <Page about={about}>
       <nav class="actions" aria-label="Operate">
-        <a href="#overview" aria-current={isFirst ? "page" : undefined}>
+        <a href="#overview" aria-current={isOverview ? "page" : undefined}>
           Overview
         </a>
-        <a href="#trail" aria-current={trail ? "page" : undefined}>
+        <a href="#trail" aria-current={isAuditLog ? "page" : undefined}>
           Audit trail
         </a>
         {overview && <span class="muted">You are {overview.who}.</span>}
       </nav>
       <Trouble reads={outcome}>
-        <TokenForm label="Operator's token" signIn={signIn} onDone={again} />
+        <TokenForm label="Operator's token" signIn={signIn} onDone={refresh} />
       </Trouble>
-      {!outcome.refused && overview && isFirst && (
+      {!outcome.refusal && overview && (
         <>
-          <h1>Operate</h1>
-          <Alerts overview={overview} />
-          <p class="filters">
-            <label>
-              Span
-              <select onChange={(event: Event) => setSpan((event.target as HTMLSelectElement).value as Span)}>
-                {Object.entries(SPANS).map(([name, words]) => (
-                  <option key={name} value={name}>
-                    {words}
-                  </option>
-                ))}
-              </select>
-            </label>
-          </p>
-          <Now overview={overview} onDone={again} />
-          <HeldBack overview={overview} onDone={again} />
-          <Failures overview={overview} />
-          <Waiting overview={overview} />
-          <Kinds overview={overview} onDone={again} />
-          <Workers overview={overview} />
-          <Callers overview={overview} onDone={again} />
+          {isOverview && <OverviewPage overview={overview} onSpan={setSpan} onDone={refresh} />}
+          {job !== undefined && <Job name={job} key={job} />}
+          {filter && <Bulk filter={filter} onDone={refresh} key={JSON.stringify(filter)} />}
+          {isAuditLog && <AuditLog />}
         </>
       )}
-      {!outcome.refused && overview && job !== undefined && <Job name={job} key={job} />}
-      {!outcome.refused && overview && filter && <Bulk filter={filter} onDone={again} key={JSON.stringify(filter)} />}
-      {!outcome.refused && overview && trail && <Trail />}
     </Page>
   );
 };
 
+interface OverviewPageProps {
+  overview: Overview;
+  onSpan(span: Span): void;
+  onDone(): void;
+}
+
+const OverviewPage: FC<OverviewPageProps> = ({ overview, onSpan, onDone }) => (
+  <>
+    <h1>Operate</h1>
+    <Alerts overview={overview} />
+    <p class="filters">
+      <label>
+        Span
+        <select onChange={(event: Event) => onSpan((event.target as HTMLSelectElement).value as Span)}>
+          {Object.entries(SPANS).map(([name, words]) => (
+            <option key={name} value={name}>
+              {words}
+            </option>
+          ))}
+        </select>
+      </label>
+    </p>
+    <Now overview={overview} onDone={onDone} />
+    <PausedAndBlocked overview={overview} onDone={onDone} />
+    <Failures overview={overview} />
+    <WaitingJobs overview={overview} />
+    <Kinds overview={overview} onDone={onDone} />
+    <Workers overview={overview} />
+    <Callers overview={overview} onDone={onDone} />
+  </>
+);
+
 /** The details of an entry of the audit trail. `of` with a number refers to another entry. */
-const inWords = (about: object): string =>
-  Object.entries(about)
+const inWords = (details: object): string =>
+  Object.entries(details)
     .map(([name, value]) => {
       if (name === "of" && typeof value === "number") return `of #${value}`;
       if (typeof value !== "object" || value === null) return `${name} ${value}`;
@@ -105,13 +117,13 @@ const inWords = (about: object): string =>
     })
     .join(", ");
 
-const Trail: FC = () => {
+const AuditLog: FC = () => {
   const [entries, setEntries] = useState<TrailEntry[]>([]);
   const { attempt, isBusy, problem } = useAction();
   const read = (before?: number) =>
     attempt(async () => {
-      const more = await askTrail(before);
-      setEntries([...entries, ...more.entries]);
+      const { entries: older } = await readAuditLog(before);
+      setEntries([...entries, ...older]);
     });
   useEffect(() => void read(), []);
   return (

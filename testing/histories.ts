@@ -5,17 +5,18 @@ import { type Implementation, nextArgs } from "../core/author/implement.ts";
 import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
 import type { Lease } from "../core/engine/job-lease.ts";
+import { LeaseLost } from "../core/engine/job-lease.ts";
 import { Journal } from "../core/engine/journal.ts";
-import { type ExecutionEnd, LeaseLost, type Runnable } from "../core/engine/runtime.ts";
+import type { ExecutionEnd, Runnable } from "../core/engine/runtime.ts";
 import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
 import { isOutput, runId } from "../core/resonate/ids.ts";
-import { storedError } from "../worker/execution/ending.ts";
+import { storedError } from "../worker/execution/conclude.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
 /** The function asks for something that the history does not have. */
 class EndOfHistory extends LeaseLost {
   constructor() {
-    super("the history ends here");
+    super("the history ends here", { reason: "ended" });
   }
 }
 

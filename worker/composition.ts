@@ -1,115 +1,155 @@
-/** Creates and connects the objects that execute tasks, for the worker process and for the runner inside Cloudflare Workers. */
-
-import type { Job } from "../core/author/job.ts";
-import type { StepFeature } from "../core/engine/step-feature.ts";
-import type { JobFeature } from "../core/jobs/job-feature.ts";
+/** Puts a worker together: the worker process and the runner inside Cloudflare Workers share what is here. */
+import type { Implementation } from "../core/author/implement.ts";
+import type { WorkerFeature } from "../core/feature.ts";
+import type { LineLog } from "../core/jobs/line-log.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
+import { type Observe, observedBy } from "../core/jobs/task-feature.ts";
+import type { WorkerStats } from "../core/jobs/worker-stats.ts";
+import type { ResonateClient } from "../core/resonate/connection/client.ts";
 import type { StoreEndpoint } from "../core/resonate/connection/endpoint.ts";
-import type { LeaseRef } from "../core/resonate/connection/protocol.ts";
 import { ServerRules } from "../core/resonate/connection/server-rules.ts";
-import { localId, splitGeneration, splitKey } from "../core/resonate/ids.ts";
 import { atMostOnce } from "../features/at-most-once/step.ts";
-import { claims } from "../features/claims/start.ts";
-import { cleanUp } from "../features/clean-up/start.ts";
+import { callbackUrls } from "../features/callbacks/callback-urls.ts";
+import { callbacks } from "../features/callbacks/task.ts";
+import { ChildJobs } from "../features/child-jobs/child-jobs.ts";
+import { childJobs, startsJobs } from "../features/child-jobs/task.ts";
+import { awaitCleanUp, cleanUpTasks } from "../features/clean-up/task.ts";
+import { crashLoop } from "../features/crash-loop/task.ts";
 import type { FetchPublic } from "../features/files/attempt-files.ts";
-import { type FileLocation, KeptFiles } from "../features/files/kept-files.ts";
-import { files as attemptFiles } from "../features/files/step.ts";
-import { labels } from "../features/labels/start.ts";
+import type { KeptFiles } from "../features/files/kept-files.ts";
+import { stepFiles } from "../features/files/task.ts";
 import { leaseCheck } from "../features/lease-check/step.ts";
-import { reportStarts } from "../features/operators/start.ts";
-import type { ReportStart } from "../features/operators/starts.ts";
-import { order } from "../features/order/start.ts";
+import { operators } from "../features/operators/task.ts";
+import { awaitTurn } from "../features/order/task.ts";
 import { Pauses } from "../features/pauses/pauses.ts";
-import { resume } from "../features/resume/start.ts";
-import { retention } from "../features/retention/start.ts";
+import { pausesJobs } from "../features/pauses/task.ts";
+import { progress } from "../features/progress/task.ts";
+import { resumeTasks } from "../features/resume/task.ts";
+import { settlementWatch } from "../features/settlement-watch/task.ts";
 import { Limits } from "../features/step-limits/limits.ts";
 import { stepLimits } from "../features/step-limits/step.ts";
-import { storageLimit } from "../features/storage-limit/start.ts";
 import { jobStorageLimit } from "../features/storage-limit/step.ts";
-import { trace } from "../features/trace/start.ts";
+import { childStartFeatures } from "./child-start-features.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
-import { Heartbeat, now } from "./execution/heartbeat.ts";
-import type { SetupOptions } from "./execution/job-setup.ts";
+import { functionsOf } from "./execution/functions.ts";
+import { Heartbeat } from "./execution/heartbeat.ts";
+import { executeNewest, hasCodeOf, JobRuns } from "./execution/job-runs.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
+import { TaskLeases } from "./execution/task-leases.ts";
 
-type Given = "client" | "implementations" | "env" | "leaseTime" | "log" | "instruments" | "reports";
-
-interface CompositionOptions extends Pick<SetupOptions, Given> {
+interface CompositionOptions {
+  client: ResonateClient;
   endpoint: StoreEndpoint;
-  /** Those of the process around an attempt at a step; none in Workers. */
-  attempts?: readonly StepFeature[];
+  implementations: readonly Implementation[];
+  /** The variables that the implementations and the features read. */
+  env: Readonly<Record<string, string | undefined>>;
+  leaseTimeMs: number;
+  log: LineLog;
+  /** Undefined in a deployment that keeps no files. */
+  files: KeptFiles | undefined;
   /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
-  fetchPublic?: FetchPublic | undefined;
-  /** Where files are kept; undefined in a deployment that keeps none. */
-  fileLocation: FileLocation | undefined;
-  /** Bounds on memory in bytes, for the journals of sleeping jobs and for watched promises. */
-  memory?: { journals: number; promises: number };
+  fetchPublic?: FetchPublic;
+  /** What operators are told; undefined without operators. */
+  stats: WorkerStats | undefined;
+  /** Further features that only observe. */
+  observers?: readonly WorkerFeature[];
+  /** Names the trace of a job, or makes spans. */
+  trace: WorkerFeature;
+  /** Further features around each execution of a function, also in a clean-up. */
+  inExecutions?: readonly WorkerFeature[];
+  /** The span in which a function starts another job, as a `traceparent`. */
+  currentSpan?: () => string | undefined;
+  /** Further features around each attempt at a step. */
+  aroundAttempts?: readonly WorkerFeature[];
+  /** Bounds on memory, for the journals of sleeping jobs and for watched promises. */
+  memory?: { journalBytes: number; promiseCharacters: number };
 }
 
 export type Composition = ReturnType<typeof compose>;
 
 /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
-export function compose({ endpoint, fileLocation, fetchPublic, attempts = [], memory, ...given }: CompositionOptions) {
-  const { client, implementations, leaseTime, log, instruments, reports } = given;
-  const { namespace } = endpoint;
-  const pid = crypto.randomUUID();
-  const watcher = new PromiseWatcher(client, leaseTime, memory?.promises);
-  const rules = new ServerRules(client, namespace);
-  const heartbeat = new Heartbeat(client, pid, leaseTime);
-  const pauses = new Pauses(client, namespace, leaseTime);
-  const jobs = implementations.map(({ job }) => job);
-  const files = fileLocation && new KeptFiles(fileLocation);
-  const journals = new JournalCache(memory?.journals);
-  const by = { key: "", requestId: "", traceparent: () => instruments.surroundingSpan() };
-  const store = RemoteStore.of(endpoint, jobs, childFeatures(jobs, reports?.figures.started), { by, client });
-  const limits = new Limits({ client, watcher, leaseTime, namespace });
-  /** What features do around steps, in the order in which they act: an attempt that waits begins only when it may. */
-  const steps: StepFeature[] = [
-    stepLimits((...asked) => limits.take(...asked)),
-    attemptFiles({ kept: files, fetchPublic }),
-    leaseCheck(heartbeat),
-    atMostOnce,
-    ...attempts,
-    jobStorageLimit,
-  ];
-  const executor = new Executor({ ...given, steps, store, watcher, rules, heartbeat, pauses, journals, namespace });
-  /** The kind of job that a promise id is about, for metrics; `unknown` for a kind that is not implemented here. */
-  const kindOf = (id: string): string => {
-    const { base } = splitGeneration(splitKey(localId(id, namespace)).name);
-    return jobs.find((job) => job.owns(base))?.kind ?? "unknown";
-  };
-  /** Takes the lease on a task and keeps it alive; undefined if the task has another version, or its job has ended. */
-  const acquire = async ({ id, version }: LeaseRef, patience?: number) => {
-    const askedAt = now();
-    const data = { id, version, pid, ttl: leaseTime, records: journals.recordsWanted({ id, version }) };
-    const answer = await client.send("task.acquire", data, { origin: id, patience });
-    if (answer.status !== 200) return undefined;
-    heartbeat.start(answer.data.task, askedAt);
-    return answer.data;
-  };
+export function compose(options: CompositionOptions) {
+  const features: WorkerFeature[] = [];
+  const spine = spineOf(options, features, observedBy(features));
+  features.push(...featuresOf(options, spine));
+  const { leases, find, executor, heartbeat, watcher, rules, jobs, observe, pid } = spine;
   /** The versions of the kinds that it runs. */
   const kinds = Object.fromEntries(jobs.map(({ kind, version }) => [kind, version]));
-  return {
-    ...{ client, pid, leaseTime, namespace, implementations, kindOf, kinds, acquire, watcher, rules, heartbeat },
-    ...{ executor, files, log, reports },
-  };
+  return { pid, jobs, kinds, features, observe, leases, find, executor, heartbeat, watcher, rules };
 }
 
-/** What features do to the jobs that durable functions start and cancel, in the order in which they act. */
-function childFeatures(jobs: readonly Job[], reportStart: ReportStart | undefined): JobFeature[] {
-  const some = (uses: (job: Job) => unknown) => jobs.some(uses);
-  const features: (JobFeature | false | undefined)[] = [
-    reportStart && reportStarts(reportStart),
-    labels,
-    some(({ shared }) => shared) && claims,
-    some(({ keepFor }) => keepFor !== undefined) && retention,
-    resume,
-    // Moves the time-out, which a position has as well.
-    cleanUp,
-    some(({ concurrency }) => concurrency) && order(),
-    trace,
-    storageLimit(),
+type Spine = ReturnType<typeof spineOf>;
+
+/** The parts that execute tasks, with `features`, which may be added until the first task comes. */
+function spineOf(options: CompositionOptions, features: readonly WorkerFeature[], observe: Observe) {
+  const { client, endpoint, implementations, env, leaseTimeMs, log, stats, memory, currentSpan } = options;
+  const { namespace } = endpoint;
+  const jobs = implementations.map(({ job }) => job);
+  const pid = crypto.randomUUID();
+  const watcher = new PromiseWatcher(client, leaseTimeMs, memory?.promiseCharacters);
+  const rules = new ServerRules(client, namespace);
+  const heartbeat = new Heartbeat(client, pid, leaseTimeMs);
+  const journals = new JournalCache(memory?.journalBytes);
+  const leases = new TaskLeases({ features, client, pid, leaseTimeMs, heartbeat, journals, watcher, rules });
+  const by = { key: "", requestId: "", ...(currentSpan && { traceparent: currentSpan }) };
+  const store = RemoteStore.of(endpoint, jobs, childStartFeatures(jobs, stats), { by, client });
+  const runs = new JobRuns({ features, implementations, env, store, journals, observe });
+  const executor = new Executor({ features, observe, leases, journals, runs, namespace, log });
+  const find = functionsOf(implementations, features);
+  return { pid, jobs, watcher, rules, heartbeat, leases, store, runs, executor, find, observe };
+}
+
+/** The features, in the order in which they act: the first is outermost. */
+function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] {
+  const { client, endpoint, env, leaseTimeMs, log, stats, files, fetchPublic, trace } = options;
+  const { namespace } = endpoint;
+  const { watcher, heartbeat, leases, store, runs, find, observe } = spine;
+  const { feeds } = store;
+  const limits = new Limits({ client, namespace, watcher, leaseTime: leaseTimeMs });
+  const children = new ChildJobs({ client, store, watcher, namespace, log });
+  const callbackUrl = callbackUrls(env);
+  const inExecutions: readonly WorkerFeature[] = [
+    resumeTasks(namespace),
+    startsJobs(children, observe),
+    ...(callbackUrl ? [callbacks(callbackUrl)] : []),
+    stepFiles({ kept: files, fetchPublic }),
+    ...(options.inExecutions ?? []),
   ];
-  return features.filter((feature) => typeof feature === "object");
+  return [
+    // Before all that may wait for the server at an event.
+    ...(stats ? [operators(stats)] : []),
+    ...(options.observers ?? []),
+    trace,
+    // Before the features that know jobs alone: a clean-up is a task of its own.
+    cleanUpTasks({
+      client,
+      namespace,
+      observe,
+      leaseOn: (task) => leases.on(task),
+      find,
+      prepare: (...of) => runs.prepare(...of),
+      hasCodeOf,
+      execute: executeNewest,
+      features: inExecutions,
+      giveUpChildren: (job, lease) => children.giveUpAll(job, lease),
+    }),
+    pausesJobs(new Pauses(client, namespace, leaseTimeMs)),
+    childJobs(children),
+    progress({ feeds, questionTimeoutMs: leaseTimeMs }),
+    // Before `resumeTasks`: the clean-up may undo the steps that the job would take over.
+    awaitCleanUp,
+    ...inExecutions,
+    // Before `crashLoop`: a job that waits for its turn runs no code that could end its worker, and leaves no records.
+    awaitTurn,
+    crashLoop({ feeds, observe }),
+    settlementWatch(watcher),
+    // What acts around steps alone. An attempt that has waited for its limits may have lost its lease meanwhile.
+    stepLimits((...of) => limits.take(...of)),
+    leaseCheck(heartbeat),
+    // Last before the attempt: it records that the attempt begins.
+    atMostOnce,
+    ...(options.aroundAttempts ?? []),
+    jobStorageLimit,
+  ];
 }

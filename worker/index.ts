@@ -1,2 +1,2 @@
 /** `durable-mcp-edge/worker`: the long-lived worker process, which executes the jobs of a deployment. */
-export { runWorker, type WorkerOptions } from "./process/run-worker.ts";
+export { runWorker, type WorkerOptions } from "./worker.ts";

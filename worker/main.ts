@@ -1,5 +1,5 @@
 /** The worker of this deployment. */
 import { runs } from "../tools/runs.ts";
-import { runWorker } from "./process/run-worker.ts";
+import { runWorker } from "./worker.ts";
 
 await runWorker({ functions: runs });

@@ -1,160 +1,180 @@
+/** The worker process, put together by its configuration. */
+import { flushCompileCache } from "node:module";
 import type { Implementation } from "../core/author/implement.ts";
+import { conflicts } from "../core/author/job.ts";
+import type { WorkerFeature } from "../core/feature.ts";
 import { FORM } from "../core/jobs/form.ts";
+import { reasonOf } from "../core/jobs/line-log.ts";
+import type { WorkerState } from "../core/jobs/worker-stats.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
-import { checkSupport } from "../core/resonate/support.ts";
+import { KeptFiles } from "../features/files/kept-files.ts";
 import { locationOf } from "../features/files/location.ts";
-import { publicFetch } from "../features/files/public-fetch.ts";
-import { sweepRepeatedly } from "../features/files/sweep-repeatedly.ts";
-import { instruments, resonateRequests } from "../features/metrics/metrics.ts";
-import { strayErrors } from "../features/stray-errors/step.ts";
+import { sweepFiles } from "../features/files/sweep-repeatedly.ts";
+import { countRequest, metrics } from "../features/metrics/task.ts";
+import { containStrayErrors, strayErrors } from "../features/stray-errors/step.ts";
+import { spans } from "../features/trace/span-task.ts";
+import { surroundingSpan } from "../features/trace/spans.ts";
 import { attemptSpans } from "../features/trace/step.ts";
+import { traceIds } from "../features/trace/task.ts";
 import { EdgeReports } from "../features/worker-reports/edge-reports.ts";
-import { type Composition, compose } from "./composition.ts";
+import { workerReports } from "../features/worker-reports/task.ts";
+import { compose } from "./composition.ts";
+import { readConfig, type WorkerConfig } from "./config.ts";
 import { batched } from "./connection/batches.ts";
 import { post } from "./connection/post.ts";
-import { reasonOf } from "./execution/instruments.ts";
+import { publicFetch } from "./connection/public-fetch.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
-import type { Logger } from "./process/logger.ts";
-import type { WorkerConfig } from "./process/worker-config.ts";
+import { collectBuffers } from "./process/collect-garbage.ts";
+import { serveHealth } from "./process/health.ts";
+import { createLogger, type Logger } from "./process/logger.ts";
+import { watchThread } from "./process/watchdog.ts";
+import { Worker } from "./process/worker.ts";
 
-/** Takes jobs from the Resonate server and executes them, a limited number of each kind at once, until `stop`. */
-export class Worker {
-  readonly #config: WorkerConfig;
-  readonly #log: Logger;
-  readonly #group: string;
-  readonly #parts: Composition;
-  readonly #intake: TaskIntake;
-  readonly #reports: EdgeReports | undefined;
-  /** Ends the connection over which tasks are dispatched. */
-  readonly #closed = new AbortController();
-  /** When the connection was lost, by `performance.now()`; undefined while there is one. */
-  #disconnectedSince: number | undefined = Number.NEGATIVE_INFINITY;
+/** How long a request to the Resonate server may take at most. */
+const MAX_REQUEST_TIMEOUT_MS = 10_000;
 
-  /**
-   * @throws {Error} naming the variables that an implementation needs and the environment lacks; or if no implementation
-   *   belongs to this worker's group
-   */
-  constructor(config: WorkerConfig, implementations: readonly Implementation[], env: NodeJS.ProcessEnv, log: Logger) {
-    const leaseTime = Math.ceil(config.LEASE_SECONDS * 1000);
-    this.#config = config;
-    this.#log = log;
-    this.#group = config.WORKER_GROUP ?? config.RESONATE_GROUP;
-    this.#checkGroup(implementations);
-    const endpoint = endpointOf(config);
-    const client = new ResonateClient({
-      ...endpoint,
-      exchange: batched(post),
-      timeout: Math.min(10_000, leaseTime),
-      onRequest: (kind, status) => resonateRequests.inc({ kind, status: status ?? "none" }),
-    });
-    const { namespace } = endpoint;
-    const { EDGE_URL = config.PUBLIC_URL, VIEW_KEY: key } = config;
-    const about = () => ({
-      ...{ worker: this.#parts.pid, group: this.#group, form: FORM, kinds: this.#parts.kinds },
-      ...{ running: this.running, most: config.MAX_TASKS, connected: this.connected },
-    });
-    this.#reports =
-      EDGE_URL && key ? new EdgeReports({ url: EDGE_URL, key, client, namespace, log, about }) : undefined;
-    this.#parts = compose({
-      client,
-      endpoint,
-      implementations,
-      env,
-      leaseTime,
-      log,
-      instruments,
-      reports: this.#reports,
-      attempts: [config.OTEL_EXPORTER_OTLP_ENDPOINT ? attemptSpans : undefined, strayErrors].filter(
-        (each) => each !== undefined,
-      ),
-      fileLocation: locationOf(env),
-      fetchPublic: publicFetch(env.FILES_FROM_PRIVATE === "1"),
-    });
-    this.#intake = new TaskIntake(this.#parts, { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED });
-  }
+/** How long the thread may be blocked: the longer of so many leases and so many milliseconds. By then its jobs run elsewhere. */
+const MAX_BLOCKED_LEASES = 3;
+const MIN_BLOCKED_MS = 30_000;
 
-  #checkGroup(implementations: readonly Implementation[]): void {
-    const others = implementations.filter(({ job }) => (job.group ?? this.#config.RESONATE_GROUP) !== this.#group);
-    if (others.length === 0) return;
-    const kinds = others.map(({ job }) => job.kind);
-    if (others.length === implementations.length) {
-      throw new Error(
-        `WORKER_GROUP: this worker takes the jobs of the group ${this.#group}, and none of its kinds is of that group: ${kinds.join(", ")}`,
-      );
+/**
+ * The options of a worker. Environment variables configure the rest.
+ *
+ * @example
+ * const options: WorkerOptions = { functions: [waitForSiteRun] };
+ */
+export interface WorkerOptions {
+  /** The durable functions of the jobs that the worker runs. */
+  functions: readonly Implementation[];
+}
+
+/**
+ * Makes this process a worker, which environment variables configure. On SIGTERM or SIGINT it gives running jobs
+ * `DRAIN_SECONDS` to finish, releases the rest and exits with 0. After a second signal it exits with 1 at once. A worker that
+ * cannot start logs the reason and exits with 1.
+ *
+ * @example
+ * await runWorker({ functions: [waitForSiteRun] });
+ */
+export async function runWorker({ functions }: WorkerOptions): Promise<void> {
+  let log = createLogger("info");
+  try {
+    const [conflict] = conflicts(functions.map(({ job }) => job));
+    if (conflict !== undefined) throw new Error(conflict);
+    const config = readConfig(process.env);
+    log = createLogger(config.LOG_LEVEL);
+    const worker = createWorker(config, functions, process.env, log);
+    const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
+    const health_url = await serveHealth(worker, { host, port, names });
+    containStrayErrors(log);
+    watchThread(Math.max(MAX_BLOCKED_LEASES * config.LEASE_SECONDS * 1_000, MIN_BLOCKED_MS));
+    for (const signal of ["SIGTERM", "SIGINT"] as const) {
+      process.on(signal, async () => {
+        if (worker.isStopping) process.exit(1);
+        log.info({ signal, running: worker.running }, "stopping");
+        await worker.stop();
+        process.exit(0);
+      });
     }
-    this.#log.info({ group: this.#group, kinds }, "these kinds are run by workers of other groups");
+    await worker.start();
+    log.info({ health_url }, "ready");
+    // Node by itself writes its compile cache only when the process exits, and a worker may be killed.
+    flushCompileCache();
+  } catch (error) {
+    log.fatal({ reason: reasonOf(error) }, "cannot start");
+    process.exit(1);
   }
+}
 
-  /** Whether jobs can arrive at the moment. */
-  get connected(): boolean {
-    return this.#disconnectedSince === undefined;
-  }
+/**
+ * @throws {Error} naming the variables that an implementation needs and the environment lacks; or if no implementation belongs to
+ *   this worker's group
+ */
+export function createWorker(
+  config: WorkerConfig,
+  implementations: readonly Implementation[],
+  env: NodeJS.ProcessEnv,
+  log: Logger,
+): Worker {
+  const leaseTimeMs = Math.ceil(config.LEASE_SECONDS * 1000);
+  const group = groupOf(config, implementations, log);
+  const endpoint = endpointOf(config);
+  const { namespace } = endpoint;
+  const client = new ResonateClient({
+    ...endpoint,
+    exchange: batched(post),
+    timeout: Math.min(MAX_REQUEST_TIMEOUT_MS, leaseTimeMs),
+    onRequest: countRequest,
+  });
+  const location = locationOf(env, collectBuffers);
+  const files = location && new KeptFiles(location);
+  const reports = reportsOf(config, { client, namespace, log }, () => ({
+    worker: parts.pid,
+    group,
+    form: FORM,
+    kinds: parts.kinds,
+    running: worker.running,
+    most: config.MAX_TASKS,
+    connected: worker.isConnected,
+  }));
+  const parts = compose({
+    client,
+    endpoint,
+    implementations,
+    env,
+    leaseTimeMs,
+    log,
+    files,
+    fetchPublic: publicFetch(env.FILES_FROM_PRIVATE === "1"),
+    stats: reports?.stats,
+    observers: [...(reports ? [workerReports(reports)] : []), ...(files ? [sweepFiles(files, client, log)] : [])],
+    inExecutions: [metrics],
+    ...tracingOf(config),
+  });
+  const queues = { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED };
+  const intake = new TaskIntake({ ...parts, namespace, leaseTimeMs, log }, queues);
+  const drainTimeoutMs = config.DRAIN_SECONDS * 1000;
+  const options = { url: config.RESONATE_URL, namespace, group, drainTimeoutMs };
+  const worker = new Worker({ ...parts, client, intake, log }, options);
+  return worker;
+}
 
-  get running(): number {
-    return this.#intake.running;
+/** The group whose tasks this worker takes. @throws {Error} if no implementation is of that group */
+function groupOf(config: WorkerConfig, implementations: readonly Implementation[], log: Logger): string {
+  const { RESONATE_GROUP, WORKER_GROUP: group = RESONATE_GROUP } = config;
+  const others = implementations.filter(({ job }) => (job.group ?? RESONATE_GROUP) !== group);
+  if (others.length === 0) return group;
+  const kinds = others.map(({ job }) => job.kind);
+  if (others.length === implementations.length) {
+    throw new Error(
+      `WORKER_GROUP: this worker takes the jobs of the group ${group}, and none of its kinds is of that group: ${kinds.join(", ")}`,
+    );
   }
+  log.info({ group, kinds }, "these kinds are run by workers of other groups");
+  return group;
+}
 
-  get stopping(): boolean {
-    return this.#closed.signal.aborted;
-  }
+/** The reports to the edge, of this worker's `state`; undefined if the edge's address or key is not known. */
+function reportsOf(
+  { EDGE_URL, PUBLIC_URL, VIEW_KEY: key }: WorkerConfig,
+  parts: { client: ResonateClient; namespace: string; log: Logger },
+  state: () => WorkerState,
+): EdgeReports | undefined {
+  const url = EDGE_URL ?? PUBLIC_URL;
+  return url && key ? new EdgeReports({ ...parts, url, key, state }) : undefined;
+}
 
-  /** For how long no job could arrive, in milliseconds: 0 while the worker is connected, infinity before it ever was. */
-  get disconnectedFor(): number {
-    return this.#disconnectedSince === undefined ? 0 : performance.now() - this.#disconnectedSince;
-  }
-
-  /**
-   * Begins to take jobs; resolves once the first can arrive.
-   *
-   * @throws {Error} if the server refuses the token, its release is not supported, or this worker must not run beside the
-   *   edge's version
-   */
-  async start(): Promise<void> {
-    const { RESONATE_URL, RESONATE_NAMESPACE } = this.#config;
-    const { client, pid, rules, watcher, files } = this.#parts;
-    const unsupported = await checkSupport(client, RESONATE_NAMESPACE);
-    if (unsupported) throw new Error(`RESONATE_URL ${RESONATE_URL}: ${unsupported.words}`);
-    await this.#reports?.start();
-    if (files) void sweepRepeatedly(files, client, this.#log, this.#closed.signal);
-    const connected = Promise.withResolvers<void>();
-    void client.connections.listen({
-      group: this.#group,
-      id: pid,
-      signal: this.#closed.signal,
-      onMessage: (message) => {
-        if (message.kind === "unblock") watcher.settled(message.promise);
-        else this.#intake.dispatch(message.task);
-      },
-      onConnect: (address) => {
-        this.#disconnectedSince = undefined;
-        // The connection may replace a quiet one, to a server that is gone.
-        rules.askAgain();
-        watcher.connected(address);
-        connected.resolve();
-      },
-      onDisconnect: (reason) => this.#disconnected(reason),
-    });
-    return connected.promise;
-  }
-
-  /**
-   * Takes no new jobs, and releases those that wait for a slot. Gives running jobs `DRAIN_SECONDS` to finish, then releases them
-   * too, so that another worker takes them.
-   */
-  async stop(): Promise<void> {
-    this.#closed.abort();
-    await this.#intake.stop(this.#config.DRAIN_SECONDS * 1000);
-    await this.#reports?.close();
-  }
-
-  #disconnected(reason: Error | undefined): void {
-    this.#disconnectedSince ??= performance.now();
-    this.#parts.watcher.disconnected();
-    // The server may have another release when it is back.
-    this.#parts.rules.reset();
-    if (this.stopping) return;
-    if (reason) this.#log.warn({ reason: reasonOf(reason) }, "connection to Resonate failed");
-    else this.#log.info("connection to Resonate ended");
-  }
+/** How traces are made: spans are, if there is a collector for them. */
+function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector, RESONATE_URL, EDGE_URL, PUBLIC_URL }: WorkerConfig): {
+  trace: WorkerFeature;
+  aroundAttempts: readonly WorkerFeature[];
+  currentSpan?: () => string | undefined;
+} {
+  if (!collector) return { trace: traceIds, aroundAttempts: [strayErrors] };
+  return {
+    trace: spans([RESONATE_URL, EDGE_URL, PUBLIC_URL]),
+    aroundAttempts: [attemptSpans, strayErrors],
+    currentSpan: surroundingSpan,
+  };
 }

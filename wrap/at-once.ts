@@ -1,52 +1,52 @@
 /**
- * Calls that become jobs only if they do not end at once. The edge must reach its only worker directly, as with `wrap`. A call
- * without a name cannot be requested again, so its answer needs no promise. A call that goes on becomes a job, which takes it over.
+ * Calls that become jobs only if they do not finish at once. The edge must reach its only worker directly, as with `wrap`. A call
+ * without a name cannot be requested again, so its answer needs no promise. A call that continues becomes a job, which takes it over.
  */
-import type { CallArgs, Sent } from "./call-job.ts";
+import type { CallArgs, SendRecord } from "./call-job.ts";
 
-/** The endpoint at which a worker takes such calls. */
-export interface Worker {
+/** The endpoint at which a worker accepts such calls. */
+export interface WorkerEndpoint {
   url: string;
   token: string;
 }
 
-/** The state of a call: its answer if it has ended, or how it was sent if it goes on. */
-export interface Told {
+/** The state of a call: its answer if it has finished, or how it was sent if it continues. */
+export interface CallState {
   answer?: Record<string, unknown>;
   /** The last progress that it has reported. */
   progress?: { done: number; total?: number | undefined; message?: string | undefined };
-  sent?: Sent;
+  sendRecord?: SendRecord;
 }
 
 /** How long a worker may take, in milliseconds. It answers sooner, unless it hangs. */
-const PATIENCE = 2_000;
+const WORKER_TIMEOUT_MS = 2_000;
 
 /** The response header that says how a call is sent. It arrives before the call is sent if the call must not be sent again. */
-export const SENT = "x-sent";
+export const SEND_RECORD_HEADER = "x-send-record";
 
 /** Has the worker make a call; undefined if it was not sent. `job`: the name that the call's job would have, as in logs. */
-export async function callAtOnce(worker: Worker, job: string, args: CallArgs): Promise<Told | undefined> {
+export async function callAtOnce(worker: WorkerEndpoint, job: string, args: CallArgs): Promise<CallState | undefined> {
   // A worker that hangs may read this when its job has made the call. Its answer needs some of the time.
-  const response = await post(worker, { job, args, until: Date.now() + PATIENCE / 2 });
-  const sent = response?.headers.get(SENT);
-  if (!response?.ok || !sent) {
+  const response = await post(worker, { job, args, until: Date.now() + WORKER_TIMEOUT_MS / 2 });
+  const sendRecord = response?.headers.get(SEND_RECORD_HEADER);
+  if (!response?.ok || !sendRecord) {
     await response?.body?.cancel();
     return undefined;
   }
-  const told: Told | undefined = await response.json().then(
-    (told) => told as Told,
+  const state: CallState | undefined = await response.json().then(
+    (json) => json as CallState,
     () => undefined,
   );
-  return told?.answer ? told : { sent: JSON.parse(sent) };
+  return state?.answer ? state : { sendRecord: JSON.parse(sendRecord) };
 }
 
-/** Has the worker cancel a call that goes on, because its job may be cancelled before the worker gets the job. */
-export async function cancelCall(worker: Worker, job: string): Promise<void> {
+/** Has the worker cancel a call that continues, because its job may be cancelled before the worker gets the job. */
+export async function cancelCall(worker: WorkerEndpoint, job: string): Promise<void> {
   await (await post(worker, { job }))?.body?.cancel();
 }
 
-function post({ url, token }: Worker, what: object): Promise<Response | undefined> {
+function post({ url, token }: WorkerEndpoint, body: object): Promise<Response | undefined> {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-  const signal = AbortSignal.timeout(PATIENCE);
-  return fetch(url, { method: "POST", headers, body: JSON.stringify(what), signal }).catch(() => undefined);
+  const signal = AbortSignal.timeout(WORKER_TIMEOUT_MS);
+  return fetch(url, { method: "POST", headers, body: JSON.stringify(body), signal }).catch(() => undefined);
 }

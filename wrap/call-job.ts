@@ -6,8 +6,11 @@ import { readAnswersBy } from "../core/tools/answers.ts";
 import * as content from "../core/tools/content.ts";
 
 /** How a call was sent: the time, and the program host that keeps its answer. Steps store it, so fields must keep their names. */
-const Sent = z.object({ at: z.string(), kept: z.object({ keeper: z.string(), request: z.string() }).optional() });
-export type Sent = z.infer<typeof Sent>;
+const SendRecord = z.object({
+  at: z.string(),
+  hostRequest: z.object({ host: z.string(), request: z.string() }).optional(),
+});
+export type SendRecord = z.infer<typeof SendRecord>;
 
 /** The arguments of the job. */
 export const CallArgs = z.object({
@@ -24,8 +27,8 @@ export const CallArgs = z.object({
   log: z.string().optional(),
   /** How long the result answers further calls with the same arguments, in milliseconds. */
   fresh_for: z.number().optional(),
-  /** How the call was sent before it became a job. The worker that sent it still holds it. */
-  sent: Sent.optional(),
+  /** How the call was sent before it became a job. The worker that sent it still has it. */
+  send_record: SendRecord.optional(),
 });
 export type CallArgs = z.infer<typeof CallArgs>;
 
@@ -35,11 +38,17 @@ export type Method = "resources/read" | "prompts/get" | "completion/complete" | 
 /** Whether a job's `tool` is a {@link Method}. */
 export const isMethod = (tool: string): tool is Method => tool.includes("/");
 
-/** Begins the failure reason of a job whose call the server has certainly not executed, so the call may be repeated. */
-export const NOT_DONE = "Nothing was done";
+/**
+ * Marks the failure reason of a job whose call the server has certainly not executed, so that the call may be repeated. Of an error a
+ * job's promise stores the text alone.
+ */
+const NOTHING_DONE = "Nothing was done";
 
-/** How long a job may take. It includes the time that questions wait for an answer; the server's own time limit is shorter. */
-const DEADLINE = 7 * DAY;
+/** The failure reason of a call that the server has certainly not executed. */
+export const nothingDone = (why: string): string => `${NOTHING_DONE}: ${why}`;
+
+/** How long a job may take, in milliseconds. It includes the time that questions wait for an answer; the server's limit is shorter. */
+const DEADLINE_MS = 7 * DAY;
 
 readAnswersBy(content);
 
@@ -50,13 +59,13 @@ export function callJob(kind: string, prefix: string, { shared, apps }: Pick<Job
     args: CallArgs,
     id: ({ tool, key }) => `${tool.replace("/", "-")}.${key}`,
     otherArguments: "accept",
-    deadline: DEADLINE,
+    deadline: DEADLINE_MS,
     shared,
     answers: true,
     apps,
     runs: "container",
     // A repeat of a non-repeatable call gets the outcome of the first, even a failure.
-    restarts: (reason, { once }) => !once || reason?.includes(NOT_DONE) === true,
+    restarts: (reason, { once }) => !once || reason?.includes(NOTHING_DONE) === true,
     freshFor(result, { once, fresh_for }) {
       if (!once && (result as { isError?: boolean } | undefined)?.isError === true) return 0;
       return fresh_for;

@@ -2,29 +2,29 @@
 
 import type { Job } from "../core/author/job.ts";
 import type { Tool } from "../core/tools/tool.ts";
-import type { Worker } from "./at-once.ts";
-import { serverBehind } from "./behind/together.ts";
+import type { WorkerEndpoint } from "./at-once.ts";
 import { type CallArgs, callJob } from "./call-job.ts";
 import { policyOf } from "./policy.ts";
-import { chosen, type Snapshot } from "./snapshot.ts";
+import { chooseTools, type Snapshot } from "./snapshot.ts";
+import { upstreamServer } from "./upstream/combine.ts";
 import { checkOptions, type WrapOptions } from "./wrap-options.ts";
 import { wrappedTool } from "./wrapped-tool.ts";
 
-export { instructionsIn, type Listed, type ListedTool, type Lists, type Offer, type Snapshot } from "./snapshot.ts";
+export { instructionsIn, type ListEntry, type ListedTool, type Lists, type Offer, type Snapshot } from "./snapshot.ts";
 export type { CallPolicy, WrapOptions } from "./wrap-options.ts";
 
 /**
  * An existing server whose calls are durable jobs.
  *
  * @example
- * const toolsOf = (acme: Wrapped, snapshot: Snapshot): readonly Tool[] => acme.tools(snapshot);
+ * const toolsOf = (acme: WrapDefinition, snapshot: Snapshot): readonly Tool[] => acme.tools(snapshot);
  */
-export interface Wrapped {
+export interface WrapDefinition {
   readonly options: WrapOptions;
   /** The jobs of its calls: `own` belong to one caller, `shared` to all callers. */
   readonly jobs: { readonly own: Job<CallArgs>; readonly shared: Job<CallArgs> };
   /** `worker`: the only worker of the deployment, if the edge reaches it directly. */
-  tools(snapshot: Snapshot, worker?: Worker): readonly Tool[];
+  tools(snapshot: Snapshot, worker?: WorkerEndpoint): readonly Tool[];
 }
 
 /**
@@ -36,7 +36,7 @@ export interface Wrapped {
  * @example
  * export const acme = wrapServer({ name: "acme", command: "python", args: ["server.py"] });
  */
-export function wrapServer(options: WrapOptions): Wrapped {
+export function wrapServer(options: WrapOptions): WrapDefinition {
   checkOptions(options);
   const { name, apps = false } = options;
   const kind = `wrapped_${name.replaceAll("-", "_")}`;
@@ -46,13 +46,14 @@ export function wrapServer(options: WrapOptions): Wrapped {
     options,
     jobs: { own, shared },
     tools(snapshot, worker) {
-      const behind = serverBehind({ jobs: [own, shared], snapshot, options });
-      const heldBack = snapshot.held && { server: name, lines: snapshot.held };
-      return chosen(snapshot, options).tools.map((tool) => {
+      const upstream = upstreamServer({ jobs: [own, shared], snapshot, options });
+      const unapprovedChanges = snapshot.unapprovedChanges && { server: name, lines: snapshot.unapprovedChanges };
+      return chooseTools(snapshot, options).tools.map((tool) => {
         const policy = policyOf(tool, options);
+        const job = policy.shared ? shared : own;
         return {
-          ...wrappedTool(tool, policy, options, policy.shared ? shared : own, behind, worker),
-          ...(heldBack && { heldBack }),
+          ...wrappedTool({ tool, policy, options, job, upstream, worker }),
+          ...(unapprovedChanges && { heldBack: unapprovedChanges }),
           ...(snapshot.acceptances && { acceptances: snapshot.acceptances }),
         };
       });

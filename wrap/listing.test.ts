@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { serverBehind } from "./behind/together.ts";
 import { listingOf } from "./listing.ts";
+import { upstreamServer } from "./upstream/combine.ts";
 
 const app = {
   ui: { resourceUri: "ui://acme/app" },
@@ -22,8 +22,8 @@ test("a wrapped server's own app is not listed, because hosts would let it act a
     lists,
     offers: [],
   };
-  const server = serverBehind({ jobs: [undefined as never], snapshot, options: { name: "acme" } });
-  const { resources, methods } = server.together([server]);
+  const server = upstreamServer({ jobs: [undefined as never], snapshot, options: { name: "acme" } });
+  const { resources, methods } = server.combine([server]);
   expect(resources).toEqual([]);
   await expect(methods["resources/read"]?.({ uri }, {} as never)).rejects.toThrow("acme: its apps are not shown here");
 });

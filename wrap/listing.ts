@@ -1,6 +1,6 @@
 /** The entry of a wrapped tool in `tools/list`: the server's own entry, plus what durable calls add. */
 import { withoutOurs } from "../core/tools/content.ts";
-import { type ListedTool, nameHere } from "./snapshot.ts";
+import { type ListedTool, prefixedName } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 
 /** The argument that names a call, so that a repeated call is the same job. */
@@ -12,10 +12,10 @@ const JOB_NAME_SCHEMA = {
     "Optional: a name for this call, of your choice. A call with the same name finds the job of the first, and never does the work twice.",
 };
 
-/** The tool's answer when the server takes long, or its result is too large for one answer. */
-const COLLECTED = {
+/** The schema of the tool's answer when the server takes long, or its result is too large for one answer. */
+const COLLECTION_SCHEMA = {
   type: "object",
-  description: "The call takes long and goes on as a job, or its result is large: it is collected.",
+  description: "The call takes long and continues as a job, or its result is large: it is collected.",
   properties: {
     [JOB_NAME]: { type: "string" },
     status: { enum: ["running", "complete"] },
@@ -25,7 +25,7 @@ const COLLECTED = {
 };
 
 /** Whether the tool's schema has room for the argument {@link JOB_NAME}. */
-export function takesJobName({ inputSchema }: ListedTool): boolean {
+export function acceptsJobName({ inputSchema }: ListedTool): boolean {
   const { properties = {}, patternProperties, propertyNames } = inputSchema as Record<string, object>;
   return !Object.hasOwn(properties, JOB_NAME) && patternProperties === undefined && propertyNames === undefined;
 }
@@ -33,28 +33,32 @@ export function takesJobName({ inputSchema }: ListedTool): boolean {
 export function listingOf(
   tool: ListedTool,
   { prefix, apps = false }: Pick<WrapOptions, "prefix" | "apps">,
-  named: boolean,
+  hasJobName: boolean,
 ): Record<string, unknown> {
   // The server's offer of tasks concerns only the worker.
   const { execution: _, name, inputSchema, outputSchema, ...others } = tool;
   const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
   return {
-    name: nameHere(name, prefix),
+    name: prefixedName(name, prefix),
     ...withoutOurs(others, { apps }),
-    inputSchema: named ? { ...inputSchema, properties } : inputSchema,
-    ...(outputSchema && { outputSchema: orCollected(outputSchema) }),
+    inputSchema: hasJobName ? { ...inputSchema, properties } : inputSchema,
+    ...(outputSchema && { outputSchema: withCollectionAnswer(outputSchema) }),
   };
 }
 
 /** A schema that fits both the server's answer and the answer that says how to collect the result. */
-function orCollected(schema: Record<string, unknown>): Record<string, unknown> {
+function withCollectionAnswer(schema: Record<string, unknown>): Record<string, unknown> {
   const { $schema, ...rest } = schema;
-  return { ...($schema !== undefined && { $schema }), type: "object", anyOf: [moved(rest), COLLECTED] };
+  return {
+    ...($schema !== undefined && { $schema }),
+    type: "object",
+    anyOf: [withMovedReferences(rest), COLLECTION_SCHEMA],
+  };
 }
 
 /** A schema with its references adapted to its new position, as the first of `anyOf`. */
-function moved(schema: object): object {
-  const adapted = (key: string, value: unknown) =>
+function withMovedReferences(schema: object): object {
+  const adapt = (key: string, value: unknown) =>
     key === "$ref" && typeof value === "string" ? value.replace(/^#(?=\/|$)/, "#/anyOf/0") : value;
-  return JSON.parse(JSON.stringify(schema, adapted));
+  return JSON.parse(JSON.stringify(schema, adapt));
 }

@@ -1,5 +1,5 @@
 import type { ListedTool } from "./snapshot.ts";
-import { type CallPolicy, fits, type WrapOptions } from "./wrap-options.ts";
+import { type CallPolicy, matches, type WrapOptions } from "./wrap-options.ts";
 
 export interface Policy {
   /** Whether a call is sent at most once. */
@@ -8,29 +8,29 @@ export interface Policy {
   freshFor: number | undefined;
   /** Whether callers share those jobs. */
   shared: boolean;
-  /** Why a call may, or may not, be repeated. */
-  because: "configured" | "readOnlyHint" | "idempotentHint" | "nothing says that a repeat is safe";
+  /** What says whether a call may be repeated; `none`: nothing says that a repeat is safe. */
+  source: "configured" | "readOnlyHint" | "idempotentHint" | "none";
 }
 
 /** @throws {Error} for a policy that contradicts itself */
 export function policyOf(tool: ListedTool, { name, policies = {} }: Pick<WrapOptions, "name" | "policies">): Policy {
-  const given: CallPolicy = Object.entries(policies).find(([pattern]) => fits(pattern, tool.name))?.[1] ?? {};
-  const because = reason(tool, given);
-  const once = given.repeatable === undefined ? because.startsWith("nothing") : !given.repeatable;
-  const { shared = false } = given;
-  const freshFor = given.freshFor ?? (shared ? 0 : undefined);
+  const policy: CallPolicy = Object.entries(policies).find(([pattern]) => matches(pattern, tool.name))?.[1] ?? {};
+  const source = sourceOf(tool, policy);
+  const once = policy.repeatable === undefined ? source === "none" : !policy.repeatable;
+  const { shared = false } = policy;
+  const freshFor = policy.freshFor ?? (shared ? 0 : undefined);
   if (once && freshFor !== undefined) {
-    const option = given.freshFor === undefined ? "shared" : "freshFor";
+    const option = policy.freshFor === undefined ? "shared" : "freshFor";
     throw new Error(
       `wrapServer: ${option} for ${tool.name} of ${name} needs repeatable as well: the tool does not say that it is safe to repeat`,
     );
   }
-  return { once, freshFor, shared, because };
+  return { once, freshFor, shared, source };
 }
 
-function reason({ annotations = {} }: ListedTool, { repeatable }: CallPolicy): Policy["because"] {
+function sourceOf({ annotations = {} }: ListedTool, { repeatable }: CallPolicy): Policy["source"] {
   if (repeatable !== undefined) return "configured";
   if (annotations.readOnlyHint === true) return "readOnlyHint";
   if (annotations.idempotentHint === true) return "idempotentHint";
-  return "nothing says that a repeat is safe";
+  return "none";
 }

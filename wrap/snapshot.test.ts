@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chosen, instructionsIn, type ListedTool } from "./snapshot.ts";
+import { chooseTools, instructionsIn, type ListedTool } from "./snapshot.ts";
 
 const tool = (more: Partial<ListedTool> = {}): ListedTool => ({
   name: "report",
@@ -7,10 +7,10 @@ const tool = (more: Partial<ListedTool> = {}): ListedTool => ({
   ...more,
 });
 
-test("a server's description of a tool passes through unchanged, up to a size limit", () => {
-  const whole = tool({ title: "Report", icons: [{ src: "https://acme.example/a.png" }], _meta: { a: 1 } });
-  expect(chosen({ tools: [whole] }, {})).toEqual({ tools: [whole], left: [] });
-  const [long] = chosen({ tools: [tool({ description: "x".repeat(100_000) })] }, {}).tools;
+test("a server's description of a tool is listed unchanged, up to a size limit", () => {
+  const fullTool = tool({ title: "Report", icons: [{ src: "https://acme.example/a.png" }], _meta: { a: 1 } });
+  expect(chooseTools({ tools: [fullTool] }, {})).toEqual({ tools: [fullTool], omissions: [] });
+  const [long] = chooseTools({ tools: [tool({ description: "x".repeat(100_000) })] }, {}).tools;
   expect(long?.description).toBe(`${"x".repeat(8_000)}…`);
   const instructions = "x".repeat(100_000);
   const server = { name: "acme", version: "1" };
@@ -24,13 +24,15 @@ test.each([
   ["a schema that is too large", tool({ inputSchema: { type: "object", title: "x".repeat(64_000) } }), /64000/],
   ["arguments that are not an object", tool({ inputSchema: { type: "array" } }), /not an object/],
 ])("a tool with %s is left out, with the reason", (_what, wrong, reason) => {
-  const { tools, left } = chosen({ tools: [wrong, tool()] }, {});
+  const { tools, omissions } = chooseTools({ tools: [wrong, tool()] }, {});
   expect(tools).toEqual([tool()]);
-  expect(left).toEqual([{ name: wrong.name, reason: expect.stringMatching(reason) }]);
+  expect(omissions).toEqual([{ name: wrong.name, reason: expect.stringMatching(reason) }]);
 });
 
 test("the first 500 tools of a server are passed on, and the others are reported by name", () => {
   const tools = Array.from({ length: 501 }, (_, i) => tool({ name: `report_${i}` }));
-  expect(chosen({ tools }, {}).tools).toHaveLength(500);
-  expect(chosen({ tools }, {}).left).toEqual([{ name: "report_500", reason: expect.stringContaining("500") }]);
+  expect(chooseTools({ tools }, {}).tools).toHaveLength(500);
+  expect(chooseTools({ tools }, {}).omissions).toEqual([
+    { name: "report_500", reason: expect.stringContaining("500") },
+  ]);
 });

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { isPrivate } from "../features/files/public-fetch.ts";
+import { isPrivate } from "../worker/connection/public-fetch.ts";
 import { wrapServer } from "./index.ts";
 import { policyOf } from "./policy.ts";
 import type { ListedTool } from "./snapshot.ts";
 import { programEnvironment } from "./worker/connection/environment.ts";
 import { Unsendable } from "./worker/connection/errors.ts";
 import { WrappedServer } from "./worker/wrapped-server.ts";
-import { fits } from "./wrap-options.ts";
+import { matches } from "./wrap-options.ts";
 
 const tool = (annotations: Record<string, boolean> = {}): ListedTool => ({
   name: "report_year",
@@ -22,7 +22,7 @@ test.each([
   ["a*a", "a", false],
   ["report", "report_year", false],
 ])("%s fits %s: %s", (pattern, name, expected) => {
-  expect(fits(pattern, name)).toBe(expected);
+  expect(matches(pattern, name)).toBe(expected);
 });
 
 test("a call is repeated only if an annotation or a policy says that a repeat is safe", () => {
@@ -65,9 +65,9 @@ test.each([
 ])("%s is refused at once, without retries", async (_what, target, words) => {
   const log = { debug() {}, info() {}, warn() {}, error() {} };
   const server = new WrappedServer({ name: "acme", ...target }, { KEYS: "{}" });
-  const refused = await server.connection("", log).catch((error) => error);
-  expect(refused).toBeInstanceOf(Unsendable);
-  expect(refused.message).toMatch(words);
+  const error = await server.connection("", log).catch((error) => error);
+  expect(error).toBeInstanceOf(Unsendable);
+  expect(error.message).toMatch(words);
 });
 
 test("of the worker's environment, a program gets only the variables that it needs and those it is given", () => {

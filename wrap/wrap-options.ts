@@ -43,7 +43,7 @@ export interface WrapOptions {
   headers?: Record<string, string>;
   /** Whether `url` may lead into a private network or to the worker's machine. Default: false. */
   allowPrivate?: boolean;
-  /** The server's program. The worker starts it, and restarts it after it has ended. */
+  /** The server's program. The worker starts it, and restarts it after its end. */
   command?: string;
   args?: readonly string[];
   /** The program's variables besides `PATH`, `HOME` and the like. It gets no other variables of the worker. */
@@ -51,7 +51,7 @@ export interface WrapOptions {
   /** The folder that the program runs in. Default: the worker's. */
   cwd?: string;
   /**
-   * How long the program goes on after its worker was killed, in milliseconds: the next worker on the machine takes it over with
+   * How long the program continues after its worker was killed, in milliseconds: the next worker on the machine takes it over with
    * its open calls. Default: two minutes; 0: it ends with its worker.
    */
   keep?: number;
@@ -77,7 +77,7 @@ export interface WrapOptions {
    */
   after?: number;
   /**
-   * Whether hosts may show the server's own MCP Apps. A host takes them for the edge's apps: it may let them call every tool of
+   * Whether hosts may show the server's own MCP Apps. A host treats them as the edge's apps: it may let them call every tool of
    * the edge, including `cancel_job` and `answer_for_user`, also for the jobs of other servers. Default: false; the edge's cards
    * are shown instead.
    */
@@ -85,13 +85,13 @@ export interface WrapOptions {
   /** Policies by the names of tools, with `*` as a wildcard; the first match counts. */
   policies?: Readonly<Record<string, CallPolicy>>;
   /**
-   * How many calls each worker makes at once. Default: 16. Identified callers take turns, and a single one gets no more than
+   * How many calls each worker makes at once. Default: 16. Authenticated callers take turns, and a single one gets no more than
    * three quarters. A call whose question waits for an answer is not counted.
    */
   concurrency?: number;
   /**
    * How many processes of a program each worker runs, in place of `concurrency`. Each serves one call at a time, so a question
-   * belongs to a known call, and a process that ends takes only one call with it. A call whose question waits for an answer keeps
+   * belongs to a known call, and a process that ends loses only one call. A call whose question waits for an answer keeps
    * its process.
    */
   processes?: number;
@@ -109,55 +109,55 @@ export interface WrapOptions {
 }
 
 /** The largest number of calls at once, or of processes. */
-const MOST_AT_ONCE = 10_000;
+const MAX_CONCURRENCY = 10_000;
 
 /** @throws {Error} for invalid options */
 export function checkOptions(options: WrapOptions): void {
   const { name, url, command, headers, env, keep, after, concurrency, timeout, startTimeout, revision, processes } =
     options;
-  const wrong = (what: string): never => {
-    throw new Error(`wrapServer: ${what}`);
+  const refuse = (why: string): never => {
+    throw new Error(`wrapServer: ${why}`);
   };
   if (!/^[a-z][a-z0-9-]{0,30}$/.test(name)) {
-    wrong(
+    refuse(
       `a name is up to 31 lower-case letters, digits and "-", beginning with a letter, not ${JSON.stringify(name)}`,
     );
   }
-  if ((url === undefined) === (command === undefined)) wrong(`${name} needs either a url or a command`);
+  if ((url === undefined) === (command === undefined)) refuse(`${name} needs either a url or a command`);
   if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-    wrong(`the url of ${name} is not an http or https URL`);
+    refuse(`the url of ${name} is not an http or https URL`);
   }
-  if (url === undefined && headers !== undefined) wrong(`${name} has headers, which only a url takes`);
-  if (command === undefined && env !== undefined) wrong(`${name} has env, which only a command takes`);
-  if (url !== undefined && keep !== undefined) wrong(`${name} has keep, which only a command takes`);
+  if (url === undefined && headers !== undefined) refuse(`${name} has headers, which only a url accepts`);
+  if (command === undefined && env !== undefined) refuse(`${name} has env, which only a command accepts`);
+  if (url !== undefined && keep !== undefined) refuse(`${name} has keep, which only a command accepts`);
   if (processes !== undefined && (url !== undefined || concurrency !== undefined)) {
-    wrong(`${name} has processes, which only a command takes, in place of concurrency`);
+    refuse(`${name} has processes, which only a command accepts, in place of concurrency`);
   }
   if (revision !== undefined && !/^20\d\d-\d\d-\d\d$/.test(revision)) {
-    wrong(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
+    refuse(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
   }
-  if (keep !== undefined && !(keep >= 0)) wrong(`keep of ${name} is ${keep}; it takes 0 or more`);
-  const times = Object.entries({ keep, startTimeout }).map((each) => [...each, MAX_TIMER_MS] as const);
-  const counts = Object.entries({ concurrency, processes }).map((each) => [...each, MOST_AT_ONCE] as const);
-  for (const [what, value = 0, most] of [...times, ...counts]) {
-    if (value > most) wrong(`${what} of ${name} is ${value}; it takes up to ${most}`);
+  if (keep !== undefined && !(keep >= 0)) refuse(`keep of ${name} is ${keep}; it accepts 0 or more`);
+  const times = Object.entries({ keep, startTimeout }).map((entry) => [...entry, MAX_TIMER_MS] as const);
+  const counts = Object.entries({ concurrency, processes }).map((entry) => [...entry, MAX_CONCURRENCY] as const);
+  for (const [option, value = 0, maximum] of [...times, ...counts]) {
+    if (value > maximum) refuse(`${option} of ${name} is ${value}; it accepts up to ${maximum}`);
   }
-  for (const [what, value] of Object.entries({ after, concurrency, timeout, startTimeout, processes })) {
-    if (value !== undefined && !(value >= 1)) wrong(`${what} of ${name} is ${value}; it takes 1 or more`);
+  for (const [option, value] of Object.entries({ after, concurrency, timeout, startTimeout, processes })) {
+    if (value !== undefined && !(value >= 1)) refuse(`${option} of ${name} is ${value}; it accepts 1 or more`);
   }
 }
 
 /** Whether a name matches a pattern with `*` as a wildcard. */
-export function fits(pattern: string, name: string): boolean {
+export function matches(pattern: string, name: string): boolean {
   const [first = "", ...rest] = pattern.split("*");
   if (rest.length === 0) return name === pattern;
   if (!name.startsWith(first)) return false;
   let at = first.length;
   const last = rest.pop() as string;
   for (const part of rest) {
-    const found = name.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
+    const start = name.indexOf(part, at);
+    if (start < 0) return false;
+    at = start + part.length;
   }
   return name.length - last.length >= at && name.endsWith(last);
 }

@@ -20,8 +20,8 @@ async function jobsOf(...names: string[]): Promise<string[]> {
   const create = async (_job: object, name: string, args: CallArgs) => ({ name, args, state: "pending" });
   const join = (promise: object) => Promise.resolve(promise);
   const context = { store: { create, join }, now: 0 } as unknown as CallContext;
-  const started = names.map((name) => pay?.start?.({ amount: 1, job_name: name }, context));
-  return (await Promise.all(started)).map((promise) => (promise as { name: string }).name);
+  const promises = names.map((name) => pay?.start?.({ amount: 1, job_name: name }, context));
+  return (await Promise.all(promises)).map((promise) => (promise as { name: string }).name);
 }
 
 test.each(["order", "order:42", "100%3A", "a~2", "line\u2028", "end "])(

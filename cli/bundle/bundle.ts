@@ -15,12 +15,14 @@ import { filesOf } from "./files.ts";
 export const EDGE_MODULE = "index.js";
 
 /** The folder of bundles in the project. */
-const CACHE = ".build";
-const DAY = 24 * 60 * 60 * 1000;
+const CACHE_FOLDER = ".build";
+const DAY_MS = 24 * 60 * 60 * 1000;
 /** Files that change with the dependencies, wrangler among them. */
 const LOCK_FILES = ["package-lock.json", "pnpm-lock.yaml", "yarn.lock", "node_modules/.package-lock.json"];
 /** The programs that decide what is in a bundle. */
-const BUNDLER = ["bundle", "edge-options", "files", "plugins"].map((name) => programPath(`cli/bundle/${name}`));
+const BUNDLER_PROGRAMS = ["bundle", "edge-options", "files", "plugins"].map((name) =>
+  programPath(`cli/bundle/${name}`),
+);
 
 export interface Bundle {
   /** The folder of the modules and their source maps, `<module>.map`. */
@@ -55,34 +57,34 @@ type Settings = Omit<Bundle, "dir" | "main" | "modules" | "data" | "folders" | "
  */
 export async function bundleEdge(entry?: string, root = process.cwd()): Promise<Bundle> {
   const config = configurationOf(readProject(root));
-  const cache = join(root, CACHE);
+  const cache = join(root, CACHE_FOLDER);
   await buildPages();
-  const known = `inputs-${encodeURIComponent(entry ?? "")}.json`;
+  const inputsFile = `inputs-${encodeURIComponent(entry ?? "")}.json`;
   const folderOf = (inputs: readonly string[]) => join(cache, bundleName(inputs, config, root));
-  const inputs: string[] | undefined = await readJson(join(cache, known));
-  const last = inputs && folderOf(inputs);
-  const cached: Omit<Bundle, "dir"> | undefined = last && (await readJson(join(last, "bundle.json")));
-  if (last && cached) {
-    await keep(last);
-    return { ...cached, dir: last };
+  const inputs: string[] | undefined = await readJson(join(cache, inputsFile));
+  const lastFolder = inputs && folderOf(inputs);
+  const lastBundle: Omit<Bundle, "dir"> | undefined = lastFolder && (await readJson(join(lastFolder, "bundle.json")));
+  if (lastFolder && lastBundle) {
+    await keep(lastFolder);
+    return { ...lastBundle, dir: lastFolder };
   }
 
   await removeOldBundles(cache);
   // Not by `mkdtemp`, whose folders only their owner can read: another user may start the edge.
-  const building = join(cache, `building-${randomUUID()}`);
-  await mkdir(building);
+  const draft = join(cache, `building-${randomUUID()}`);
+  await mkdir(draft);
   for (;;) {
-    const started = Date.now();
-    const { inputs, ...bundle } = await make(entry, config, building, root).catch(async (error) => {
-      await rm(building, { recursive: true, force: true }).catch(() => {});
+    const startedAt = Date.now();
+    const { inputs, ...bundle } = await build(entry, config, draft, root).catch(async (error) => {
+      await rm(draft, { recursive: true, force: true }).catch(() => {});
       throw error;
     });
-    if (await changedSince(started, inputs, root)) continue; // The bundle may mix old and new files.
-    await writeFile(join(building, "bundle.json"), JSON.stringify(bundle));
+    if (await changedSince(startedAt, inputs, root)) continue; // The bundle may mix old and new files.
+    await writeFile(join(draft, "bundle.json"), JSON.stringify(bundle));
     const dir = folderOf(inputs);
     // Renamed, so that a bundle is complete or absent. If another process was faster, its bundle is the same.
-    await rename(building, dir).catch(() => rm(building, { recursive: true }));
-    await put(cache, known, JSON.stringify(inputs));
+    await rename(draft, dir).catch(() => rm(draft, { recursive: true }));
+    await put(cache, inputsFile, JSON.stringify(inputs));
     await keep(dir);
     return { ...bundle, dir };
   }
@@ -115,7 +117,7 @@ function assetsOf(assets: Configuration["assets"], root: string): Pick<Bundle, "
 /** The name of a bundle's folder: a hash of its inputs. */
 function bundleName(inputs: readonly string[], config: string, root: string): string {
   const files = [...inputs, ...LOCK_FILES].map((path) => join(root, path));
-  return `edge-${hashFiles([...files, config, ...BUNDLER]).slice(0, 16)}`;
+  return `edge-${hashFiles([...files, config, ...BUNDLER_PROGRAMS]).slice(0, 16)}`;
 }
 
 async function readJson(path: string) {
@@ -129,12 +131,12 @@ async function changedSince(time: number, inputs: readonly string[], root: strin
 }
 
 /** Bundles into the folder `outdir`. `inputs` are the project's own files in the bundle, as paths relative to its folder. */
-async function make(entry: string | undefined, config: string, outdir: string, root: string) {
+async function build(entry: string | undefined, config: string, outdir: string, root: string) {
   const configuration = await readConfiguration(config);
   const source = entry ?? edgeOf(readProject(root), configuration);
-  const { build } = await loadEsbuild(root);
+  const esbuild = await loadEsbuild(root);
   const options = { ...edgeOptions(source, configuration, root, "production"), outdir };
-  const result = await build(options).catch((error: Error) => {
+  const result = await esbuild.build(options).catch((error: Error) => {
     throw new Error(`The edge does not bundle:\n${error.message}`);
   });
   const files = await filesOf(result, root);
@@ -158,7 +160,7 @@ export const isOwn = (path: string) => !path.includes("node_modules/") && !/^[\w
 export async function keep(dir: string): Promise<void> {
   // A folder of `dev` exists from its first build on.
   const touch = () => utimes(dir, new Date(), new Date()).catch(() => {});
-  setInterval(touch, DAY / 4).unref();
+  setInterval(touch, DAY_MS / 4).unref();
   await touch();
 }
 
@@ -169,6 +171,6 @@ async function removeOldBundles(cache: string): Promise<void> {
     const path = join(cache, name);
     if (!/^(edge|building|dev)-/.test(name)) continue;
     const info = await stat(path).catch(() => undefined);
-    if (info && Date.now() - info.mtimeMs > DAY) await rm(path, { recursive: true, force: true });
+    if (info && Date.now() - info.mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true });
   }
 }

@@ -15,15 +15,15 @@ export function mapToSources({ dir, main }: Pick<Bundle, "dir" | "main">): (text
     return maps.get(module);
   };
   return (text) =>
-    text.replace(LOCATION, (found, module: string, line: string, column: string) => {
+    text.replace(LOCATION_PATTERN, (location, module: string, line: string, column: string) => {
       const origin = mapOf(module)?.findOrigin(Number(line), Number(column));
-      if (!origin || !("fileName" in origin)) return found;
+      if (!origin || !("fileName" in origin)) return location;
       return `${relative(process.cwd(), resolve(dir, origin.fileName))}:${origin.lineNumber}:${origin.columnNumber}`;
     });
 }
 
 /** A location in a module of the bundle, whose name has no folder. */
-const LOCATION = /(?:file:\/\/\/bundle\/|(?<![\w./-]))([\w-]+\.js):(\d+):(\d+)/g;
+const LOCATION_PATTERN = /(?:file:\/\/\/bundle\/|(?<![\w./-]))([\w-]+\.js):(\d+):(\d+)/g;
 
 function readMap(path: string): SourceMap | undefined {
   try {

@@ -23,8 +23,8 @@ ${TOKEN_USAGE}`,
   OPTIONS,
 );
 
-/** The pause between two polls, in milliseconds, even if the server asks for a longer one. */
-const LONGEST_PAUSE = 2_000;
+/** The pause between two polls, even if the server asks for a longer one. */
+const POLL_PAUSE_MS = 2_000;
 
 const Page = z.looseObject({
   events: z.array(z.looseObject({ eventId: z.string() })),
@@ -41,20 +41,20 @@ export async function run(args: string[]): Promise<void> {
       schema.parse(await client.request({ method, params } as never, z.looseObject({}))),
     );
   try {
-    const listed = await request(
+    const list = await request(
       "events/list",
       {},
       z.looseObject({ events: z.array(z.looseObject({ name: z.string() })) }),
     );
-    const names = types.length > 0 ? types : listed.events.map(({ name }) => name);
-    const narrowing = { job_names: options.job, kinds: options.kind, labels: options.label };
+    const names = types.length > 0 ? types : list.events.map(({ name }) => name);
+    const filter = { job_names: options.job, kinds: options.kind, labels: options.label };
     // With a cursor that belongs to no log, the server begins with the oldest event that it keeps.
     const begin = options.cursor ?? (options.follow ? null : "oldest");
     const cursors = new Map<string, string | null>(names.map((name) => [name, begin]));
     for (;;) {
       let isBusy = false;
       for (const name of names) {
-        const params = { name, arguments: narrowing, cursor: cursors.get(name) };
+        const params = { name, arguments: filter, cursor: cursors.get(name) };
         const page = await request("events/poll", params, Page);
         if (page.truncated && params.cursor !== "oldest") console.error(`Some ${name} events may be missing.`);
         for (const [i, event] of page.events.entries()) {
@@ -67,7 +67,7 @@ export async function run(args: string[]): Promise<void> {
       }
       if (isBusy) continue;
       if (!options.follow) break;
-      await sleep(LONGEST_PAUSE);
+      await sleep(POLL_PAUSE_MS);
     }
   } finally {
     await connection.close();

@@ -11,8 +11,12 @@ export const CLIENT_OPTIONS = {
 export const TOKEN_USAGE = "MCP_TOKEN in the environment is the caller's token, where the server wants one.";
 
 /** A connection to the endpoint that the options name. @throws {WrongArguments} for text that is no address */
-export function connectionTo(given = localEndpoint()): Connection {
-  const url = addressIn("--url", given);
-  const caller = { name: "durable-mcp-edge", version: packageVersion(), token: process.env.MCP_TOKEN };
-  return new Connection({ url, ...caller, advice: ": set MCP_TOKEN to one of its callers'" });
+export function connectionTo(endpoint = localEndpoint()): Connection {
+  return new Connection({
+    url: addressIn("--url", endpoint),
+    name: "durable-mcp-edge",
+    version: packageVersion(),
+    token: process.env.MCP_TOKEN,
+    advice: ": set MCP_TOKEN to one of its callers'",
+  });
 }

@@ -1,6 +1,6 @@
 /** `wait JOB...`: ends when the jobs have ended, for shells, CI steps and agents' background commands. */
 import { parseArgs } from "node:util";
-import { ended, WAIT, withResult } from "../../client/jobs.ts";
+import { awaitJobs, readJob, WAIT_SECONDS } from "../../client/jobs.ts";
 import { option, usageOf, WrongArguments } from "../arguments.ts";
 import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
@@ -10,20 +10,18 @@ export const usage = usageOf(
   "JOB... [options]",
   `Waits until the jobs have ended. Of one job it prints the result as JSON; of several, a line of JSON for each as it ends.
 The exit code is that of the first job, in the order given, that is not complete: 0 complete, 1 failed, 3 cancelled,
-4 timed out, 5 not found; 124 where --timeout has passed first.
+4 timed out, 5 not found; 124 if --timeout has passed first.
 
 ${TOKEN_USAGE}`,
   OPTIONS,
 );
 
-const CODES: Record<string, number> = { complete: 0, failed: 1, cancelled: 3, timed_out: 4, not_found: 5 };
-const STILL_RUNNING = 124;
-/** How many jobs one request may wait for. */
-const MOST = 100;
-/** How long after --timeout an answer may still arrive, in milliseconds. */
-const GRACE = 1_000;
-/** The longest time of a timer, in seconds. */
-const LONGEST_TIMER = 2_000_000;
+const EXIT_CODES: Record<string, number> = { complete: 0, failed: 1, cancelled: 3, timed_out: 4, not_found: 5 };
+const TIMEOUT_EXIT_CODE = 124;
+const MAX_JOBS_PER_REQUEST = 100;
+/** How long after --timeout an answer may still arrive. */
+const ANSWER_GRACE_MS = 1_000;
+const MAX_TIMER_SECONDS = 2_000_000;
 
 export async function run(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
@@ -32,19 +30,19 @@ export async function run(args: string[]): Promise<void> {
   const seconds = Number(values.timeout ?? Number.POSITIVE_INFINITY);
   if (!(seconds > 0)) throw new WrongArguments("--timeout must be a number of seconds above 0.");
   const names = [...new Set(positionals)];
-  const until = Date.now() + seconds * 1_000;
+  const deadline = Date.now() + seconds * 1_000;
   const codes = new Map<string, number>();
   // A server that does not answer is asked again for longer than that.
-  const limit = seconds < LONGEST_TIMER ? AbortSignal.timeout(seconds * 1_000 + GRACE) : undefined;
-  const waitFor = async (some: readonly string[]) => {
+  const limit = seconds < MAX_TIMER_SECONDS ? AbortSignal.timeout(seconds * 1_000 + ANSWER_GRACE_MS) : undefined;
+  const waitFor = async (batch: readonly string[]) => {
     const connection = connectionTo(values.url);
-    const running = () => some.filter((name) => !codes.has(name));
+    const remaining = () => batch.filter((name) => !codes.has(name));
     try {
-      while (running().length > 0 && Date.now() < until) {
-        const seconds = Math.max(1, Math.min(WAIT, Math.ceil((until - Date.now()) / 1_000)));
-        for (const name of await ended(connection, running(), seconds, limit)) {
-          const job = await withResult(connection, name, limit);
-          codes.set(name, CODES[job.status] ?? 1);
+      while (remaining().length > 0 && Date.now() < deadline) {
+        const seconds = Math.max(1, Math.min(WAIT_SECONDS, Math.ceil((deadline - Date.now()) / 1_000)));
+        for (const name of await awaitJobs(connection, remaining(), seconds, limit)) {
+          const job = await readJob(connection, name, limit);
+          codes.set(name, EXIT_CODES[job.status] ?? 1);
           if (names.length > 1) console.log(JSON.stringify(job));
           else if (job.status === "complete") console.log(JSON.stringify(job.result));
           else console.error(`${name} ${job.status}: ${job.error ?? "no reason given"}`);
@@ -56,11 +54,11 @@ export async function run(args: string[]): Promise<void> {
       await connection.close();
     }
   };
-  const parts: string[][] = [];
-  for (let n = 0; n < names.length; n += MOST) parts.push(names.slice(n, n + MOST));
-  await Promise.all(parts.map(waitFor));
+  const batches: string[][] = [];
+  for (let n = 0; n < names.length; n += MAX_JOBS_PER_REQUEST) batches.push(names.slice(n, n + MAX_JOBS_PER_REQUEST));
+  await Promise.all(batches.map(waitFor));
   for (const name of names) {
-    process.exitCode = codes.get(name) ?? STILL_RUNNING;
+    process.exitCode = codes.get(name) ?? TIMEOUT_EXIT_CODE;
     if (process.exitCode !== 0) return;
   }
 }

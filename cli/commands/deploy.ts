@@ -3,33 +3,49 @@ import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { optionIn, usageOf } from "../arguments.ts";
 import { type Configuration, readConfiguration } from "../bundle/configuration.ts";
-import { Account } from "../deploy/account.ts";
+import { Account, type Bindings } from "../deploy/account.ts";
 import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
 import { type DeployOptions, OPTIONS, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
-import { addToken, formOf, locationOf, type NewToken, secretsFor, takesTokens } from "../deploy/variables.ts";
+import { addToken, formOf, locationOf, type NewToken, secretsFor, usesTokens } from "../deploy/variables.ts";
 import { runWrangler } from "../deploy/wrangler.ts";
-import { run as examine } from "../doctor/doctor.ts";
+import { run as runDoctor } from "../doctor/doctor.ts";
 import { isOk } from "../process/supervise.ts";
-import { configurationOf, type Project, readProject, typed } from "../project.ts";
+import { commandLine, configurationOf, type Project, readProject } from "../project.ts";
 import { localSetups } from "../terminal/clients.ts";
 
 export const usage = usageOf(
   "[options]",
   `Deploys the project in this folder to Cloudflare: creates what is missing, waits until the edge answers, runs the doctor, and
-prints the configuration of each client. The first time, at a terminal, it makes a caller and shows the token once. Options
+prints the configuration of each client. The first time, at a terminal, it creates a caller and shows the token once. Options
 that are not listed go to wrangler.`,
   OPTIONS,
 );
 
-/** How long a new deployment may take to become ready, in milliseconds. */
-const PATIENCE = 120_000;
+/** How long a new deployment may take to become ready. */
+const READY_TIMEOUT_MS = 120_000;
 
 interface Tokens {
   caller: FirstCaller | undefined;
   worker: NewToken | undefined;
   operator: NewToken | undefined;
+}
+
+/** What is deployed, and how the deployment differs from that. */
+interface Plan {
+  /** Undefined in a dry run without a login. */
+  account: Account | undefined;
+  /** The bindings of the edge, if it is deployed. */
+  edge: Bindings | undefined;
+  /** Whether the container's Worker is deployed. */
+  hasWorker: boolean;
+  /** Where the jobs run; undefined without runners. */
+  choice: Choice | undefined;
+  form: Record<string, string>;
+  location: Record<string, string>;
+  hasCallers: boolean;
+  needsCaller: boolean;
 }
 
 export async function run(args: string[]): Promise<void> {
@@ -41,6 +57,42 @@ export async function run(args: string[]): Promise<void> {
 }
 
 async function deploy(options: DeployOptions, project: Project, config: Configuration): Promise<void> {
+  const { values, isDry } = options;
+  const plan = await planOf(options, project, config);
+  const { account, edge, choice } = plan;
+  // A token is shown at a terminal, but in a build's log only on request.
+  const mayShow = values.caller !== undefined || Boolean(process.stdout.isTTY);
+  await using caller = plan.needsCaller && mayShow ? await firstCaller(values.caller) : undefined;
+  const workerElsewhere = values["workers-elsewhere"] ?? (caller && choice ? await askForWorkers() : undefined);
+  const worker = addToken(edge, "RESONATE_TOKENS", workerElsewhere);
+  const operator = addToken(edge, "OPERATOR_TOKENS", values.operator);
+  const variables = {
+    ...(choice && { RUNS_IN: choice.runsIn }),
+    ...plan.form,
+    ...plan.location,
+    ...worker.variables,
+    ...operator.variables,
+  };
+  const tokens = { caller, worker: worker.newToken, operator: operator.newToken };
+  if (choice) console.log(choice.explanation);
+  const targets = await deployParts(options, project, plan, { variables, tokens });
+  if (!targets) return;
+  if (isDry) {
+    if (!plan.hasCallers)
+      console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
+    return;
+  }
+  const url = addressOf(targets);
+  const isCallable = !plan.needsCaller || caller !== undefined;
+  if (url !== undefined && isCallable && !options.noWait) await examine(url, tokens);
+  if (!isCallable) {
+    const command = commandLine(project, "deploy");
+    console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which creates a caller.`);
+  } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
+  else showClients(url, project, usesTokens(await account?.bindings(project.name)) ? "YOUR-TOKEN" : undefined);
+}
+
+async function planOf(options: DeployOptions, project: Project, config: Configuration): Promise<Plan> {
   const { others, values, isDry } = options;
   // A dry run works without a login.
   const account = await Account.open(config.account_id).catch((error) => (isDry ? undefined : Promise.reject(error)));
@@ -51,62 +103,59 @@ async function deploy(options: DeployOptions, project: Project, config: Configur
   const [form, location] = [formOf(edge, options), locationOf(edge, options)];
   const choice = hasRunner(config)
     ? await chooseContainer({
-        ...{ root: project.root, account, worker, wanted: options.container },
+        root: project.root,
+        account,
         edge: [...(edge ?? []), ...secretsFor(options)],
-        ...{ image: values.image, secretsFile: values["container-secrets"] },
+        worker,
+        isRequested: options.container,
+        image: values.image,
+        secretsFile: values["container-secrets"],
       })
     : undefined;
-
   const hasCallers = "AUTH_MODE" in config.vars || others.some((arg) => /^--(secrets-file|var)\b/.test(arg));
   const needsCaller = !hasCallers && !isDry && !edge?.some(({ name }) => name === "AUTH_MODE");
-  // A token is shown at a terminal, but in a build's log only on request.
-  const mayShow = values.caller !== undefined || Boolean(process.stdout.isTTY);
-  await using caller = needsCaller && mayShow ? await firstCaller(values.caller) : undefined;
-  const elsewhere = values["workers-elsewhere"] ?? (caller && choice ? await askForWorkers() : undefined);
-  const forWorker = addToken(edge, "RESONATE_TOKENS", elsewhere);
-  const forOperator = addToken(edge, "OPERATOR_TOKENS", values.operator);
+  return { account, edge, hasWorker: worker !== undefined, choice, form, location, hasCallers, needsCaller };
+}
 
-  if (choice) console.log(choice.says);
-  const variables = {
-    ...(choice && { RUNS_IN: choice.runsIn }),
-    ...{ ...form, ...location, ...forWorker.variables, ...forOperator.variables },
-  };
-  const given = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
-  const secrets = caller ? ["--secrets-file", caller.secretsFile] : [];
+/**
+ * Deploys the edge and the container's Worker, in the order in which they need each other, and shows the new tokens. Resolves
+ * to the addresses of the edge; undefined if a part failed.
+ */
+async function deployParts(
+  options: DeployOptions,
+  project: Project,
+  { account, hasWorker, choice, location }: Plan,
+  { variables, tokens }: { variables: Record<string, string>; tokens: Tokens },
+): Promise<readonly string[] | undefined> {
+  const { others, isDry } = options;
+  const varArgs = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
+  const secrets = tokens.caller ? ["--secrets-file", tokens.caller.secretsFile] : [];
   // The free plan has no Containers, and refuses a deployment that sets limits.
-  const hasOwn = others.some((arg) => /^(--config|-c)\b/.test(arg));
-  const isPaid = !hasOwn && (options.isPaid || (await account?.hasContainers()) === true);
+  const hasOwnConfig = others.some((arg) => /^(--config|-c)\b/.test(arg));
+  const isPaid = !hasOwnConfig && (options.isPaid || (await account?.hasContainers()) === true);
   const deployEdge = async (isBound: boolean) => {
-    const containers = isBound && !hasOwn && choice?.runsIn === "container" ? workerName(project.name) : undefined;
-    await using added = await withAdditions(configurationOf(project), { isPaid, containers });
-    return await runWrangler(["deploy", ...added.args, ...others, "--keep-vars", ...given, ...secrets]);
+    const isContainer = isBound && !hasOwnConfig && choice?.runsIn === "container";
+    const containers = isContainer ? workerName(project.name) : undefined;
+    await using additions = await withAdditions(configurationOf(project), { isPaid, containers });
+    return await runWrangler(["deploy", ...additions.args, ...others, "--keep-vars", ...varArgs, ...secrets]);
   };
   const deployWorker = () => deployContainer(choice, project, options, location);
   // An existing worker gets new functions before the edge lists them. A new worker needs the edge's Durable Objects first.
-  if (worker && !(await deployWorker())) return;
-  const targets = await deployEdge(worker !== undefined || isDry);
-  if (!targets) return;
-  const url = targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
-  const tokens = { caller, worker: forWorker.made, operator: forOperator.made };
-  // At once, because the edge has them now: if a later part fails, the next deployment makes none.
-  if (!isDry) showTokens(url ?? "https://ITS-ADDRESS", project, tokens);
-  if (!worker && !(await deployWorker())) return;
+  if (hasWorker && !(await deployWorker())) return undefined;
+  const targets = await deployEdge(hasWorker || isDry);
+  if (!targets) return undefined;
+  // At once, because the edge has them now: if a later part fails, the next deployment creates none.
+  if (!isDry) showTokens(addressOf(targets) ?? "https://ITS-ADDRESS", project, tokens);
+  if (!hasWorker && !(await deployWorker())) return undefined;
   // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
-  if (!worker && !isDry && !hasOwn && choice?.isDeployed) await deployEdge(true);
-  // Only on request: the Worker may be one that `npm run deploy:container` made for a Resonate server elsewhere.
-  if (worker && options.container === false) await removeContainer(project, isDry ? ["--dry-run"] : []);
-  if (isDry) {
-    if (!hasCallers) console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
-    return;
-  }
-  const isCallable = !needsCaller || caller !== undefined;
-  if (url !== undefined && isCallable && !options.noWait) await examined(url, tokens);
-  if (!isCallable) {
-    const command = typed(project, "deploy");
-    console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which makes a caller.`);
-  } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
-  else showClients(url, project, takesTokens(await account?.bindings(project.name)) ? "YOUR-TOKEN" : undefined);
+  if (!hasWorker && !isDry && !hasOwnConfig && choice?.isDeployed) await deployEdge(true);
+  // Only on request: the Worker may be one that `npm run deploy:container` created for a Resonate server elsewhere.
+  if (hasWorker && options.container === false) await removeContainer(project, isDry ? ["--dry-run"] : []);
+  return targets;
 }
+
+const addressOf = (targets: readonly string[]): string | undefined =>
+  targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
 
 const hasRunner = ({ durable_objects }: Configuration) =>
   durable_objects?.bindings?.some(({ name }) => name === "RUNNER") ?? false;
@@ -134,31 +183,34 @@ async function deployContainer(
   if (config === undefined) return true;
   const file = values["container-secrets"];
   const targets = await runWrangler([
-    ...["deploy", "--config", config, "--keep-vars"],
+    "deploy",
+    "--config",
+    config,
+    "--keep-vars",
     ...(isDry ? ["--dry-run"] : []),
     ...(file === undefined ? [] : ["--secrets-file", file]),
   ]);
   return targets !== undefined;
 }
 
-async function examined(origin: string, { caller, operator }: Tokens): Promise<void> {
+async function examine(origin: string, { caller, operator }: Tokens): Promise<void> {
   console.log(`\nWaiting for ${origin} ...`);
   if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
   if (caller) process.env.DOCTOR_TOKEN = caller.token;
   if (operator) process.env.OPERATOR_TOKEN = operator.token;
-  await examine(["--url", origin]);
+  await runDoctor(["--url", origin]);
 }
 
 function showTokens(origin: string, project: Project, { caller, worker, operator }: Tokens): void {
-  const shown = (whose: string, token: string) =>
+  const showToken = (whose: string, token: string) =>
     console.log(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
   if (caller) {
-    shown(caller.name, caller.token);
-    console.log("\nClients send it as `Authorization: Bearer …`; the proxy takes it from MCP_TOKEN.");
+    showToken(caller.name, caller.token);
+    console.log("\nClients send it as `Authorization: Bearer …`; the proxy reads it from MCP_TOKEN.");
   }
-  if (operator) shown(`the operator ${operator.name} (OPERATOR_TOKEN for commands)`, operator.token);
+  if (operator) showToken(`the operator ${operator.name} (OPERATOR_TOKEN for commands)`, operator.token);
   if (worker) {
-    const command = typed(project, "worker");
+    const command = commandLine(project, "worker");
     console.log(`\nA worker elsewhere, ${worker.name}, with a token that is not shown again:\n`);
     console.log(`  RESONATE_URL=${origin}/resonate RESONATE_TOKEN=${worker.token} ${command}`);
   }
@@ -170,7 +222,7 @@ function showClients(origin: string, { name }: Project, token: string | undefine
 }
 
 async function isReady(origin: string): Promise<boolean> {
-  for (const end = Date.now() + PATIENCE; Date.now() < end; await delay(1_000)) {
+  for (const end = Date.now() + READY_TIMEOUT_MS; Date.now() < end; await delay(1_000)) {
     if (await isOk(`${origin}/ready`, AbortSignal.timeout(10_000))) return true;
   }
   return false;
@@ -184,19 +236,19 @@ async function remove(args: readonly string[], project: Project, config: Configu
   const users = (await account?.users(name))?.filter((user) => user !== workerName(name)) ?? [];
   for (const user of users) console.log(`${user} uses it, and will break.`);
   if (!args.includes("--yes") && !isDry) {
-    const asked = `This removes ${name} from Cloudflare, with every job and result that it keeps. Type its name to go on: `;
-    if ((await ask(asked)) !== name) {
+    const question = `This removes ${name} from Cloudflare, with every job and result that it keeps. Type its name to continue: `;
+    if ((await ask(question)) !== name) {
       console.log("Nothing was removed.");
       process.exitCode = 1;
       return;
     }
   }
-  // The typed name replaces wrangler's own questions.
-  const way = isDry ? [] : ["--force"];
+  // The name that was typed replaces wrangler's own questions.
+  const force = isDry ? [] : ["--force"];
   // The container's Worker is removed first, because it uses the edge's objects.
   const hasContainer = (await account?.bindings(workerName(name))) !== undefined;
-  if (hasContainer && !(await removeContainer(project, way))) return;
-  await runWrangler(["delete", ...others, ...way]);
+  if (hasContainer && !(await removeContainer(project, force))) return;
+  await runWrangler(["delete", ...others, ...force]);
 }
 
 /** Removes the container's Worker. Resolves with false if wrangler cannot. */

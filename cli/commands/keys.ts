@@ -1,4 +1,4 @@
-/** `keys`: makes the key pair of a Resonate server, and tokens for the edge and the worker of one deployment. */
+/** `keys`: creates the key pair of a Resonate server, and tokens for the edge and the worker of one deployment. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -25,7 +25,7 @@ a deployment to the same Resonate server; writes no keys, and a task key only wi
     `also write operator.env: a token for the operator's commands, which may search and therefore opens
 all namespaces of the server`,
   ),
-  "task-key": flag("with --key: also make a task and a view key, for a new namespace"),
+  "task-key": flag("with --key: also create a task and a view key, for a new namespace"),
 };
 
 export const usage = usageOf(
@@ -40,7 +40,7 @@ export const usage = usageOf(
 );
 
 /** The only file that others may read. */
-const PUBLIC = "public.pem";
+const PUBLIC_KEY_FILE = "public.pem";
 
 /** EdDSA with Ed25519: the smallest keys that the Resonate server accepts. */
 const ALGORITHM = "EdDSA";
@@ -78,33 +78,33 @@ function sign(key: CryptoKey, part: string, prefix: string, expires: Date): Prom
 }
 
 /** The contents of the files, by their names. */
-async function make(
+async function contentsOf(
   { namespace, key, hasTaskKey, operator, encrypt }: ReturnType<typeof parseOptions>,
   expires: Date,
 ): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
-  let signing: CryptoKey;
+  let signingKey: CryptoKey;
   if (key === undefined) {
     const pair = await generateKeyPair(ALGORITHM, { crv: "Ed25519", extractable: true });
-    signing = pair.privateKey;
+    signingKey = pair.privateKey;
     files["private.pem"] = `${await exportPKCS8(pair.privateKey)}\n`;
-    files[PUBLIC] = `${await exportSPKI(pair.publicKey)}\n`;
+    files[PUBLIC_KEY_FILE] = `${await exportSPKI(pair.publicKey)}\n`;
   } else {
-    signing = await importPKCS8(await readFile(key, "utf8"), ALGORITHM).catch(() => {
+    signingKey = await importPKCS8(await readFile(key, "utf8"), ALGORITHM).catch(() => {
       throw new Error(`${key} is not an Ed25519 private key in PEM (PKCS #8), such as this program writes.`);
     });
   }
   // Each namespace has its own worker group, so that workers are sent only jobs that their token opens.
   const encryption = encrypt ? { ENCRYPTION_KEYS: randomBytes(32).toString("base64") } : {};
   const common = { RESONATE_NAMESPACE: namespace, RESONATE_GROUP: namespace.slice(0, -1), ...encryption };
-  const edge = await sign(signing, "edge", namespace, expires);
-  const worker = await sign(signing, "worker", namespace, expires);
-  const secret = () => randomBytes(32).toString("hex");
-  const sealing = hasTaskKey ? { TASK_KEY: secret(), VIEW_KEY: secret() } : {};
-  files["edge.env"] = dotenv({ ...common, RESONATE_TOKEN: edge, ...sealing });
+  const edge = await sign(signingKey, "edge", namespace, expires);
+  const worker = await sign(signingKey, "worker", namespace, expires);
+  const newSecret = () => randomBytes(32).toString("hex");
+  const sealingKeys = hasTaskKey ? { TASK_KEY: newSecret(), VIEW_KEY: newSecret() } : {};
+  files["edge.env"] = dotenv({ ...common, RESONATE_TOKEN: edge, ...sealingKeys });
   files["worker.env"] = dotenv({ ...common, RESONATE_TOKEN: worker });
   if (operator) {
-    const RESONATE_TOKEN = await sign(signing, "operator", "", expires);
+    const RESONATE_TOKEN = await sign(signingKey, "operator", "", expires);
     files["operator.env"] = dotenv({ ...common, RESONATE_TOKEN });
   }
   return files;
@@ -117,17 +117,17 @@ const dotenv = (values: Record<string, string>) =>
 
 async function write(dir: string, files: Record<string, string>): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const there = Object.keys(files).find((name) => existsSync(join(dir, name)));
-  if (there !== undefined)
-    throw new Error(`${join(dir, there)} is already there. Nothing was written; choose another --out.`);
+  const existingFile = Object.keys(files).find((name) => existsSync(join(dir, name)));
+  if (existingFile !== undefined)
+    throw new Error(`${join(dir, existingFile)} is already there. Nothing was written; choose another --out.`);
   for (const [name, content] of Object.entries(files))
-    await writeFile(join(dir, name), content, { flag: "wx", mode: name === PUBLIC ? 0o644 : 0o600 });
+    await writeFile(join(dir, name), content, { flag: "wx", mode: name === PUBLIC_KEY_FILE ? 0o644 : 0o600 });
 }
 
 export async function run(args: string[]): Promise<void> {
   const options = parseOptions(args);
   const expires = new Date(Date.now() + options.days * 24 * 60 * 60 * 1000);
-  const files = await make(options, expires);
+  const files = await contentsOf(options, expires);
   await write(options.out, files);
   console.log(`Tokens for the namespace ${options.namespace}, valid until ${expires.toISOString().slice(0, 10)}:`);
   for (const name of Object.keys(files)) console.log(`  ${join(options.out, name)}`);

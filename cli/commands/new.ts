@@ -1,10 +1,10 @@
-/** `new`: makes a project with one durable tool, or adds a tool to the project in this folder. */
+/** `new`: creates a project with one durable tool, or adds a tool to the project in this folder. */
 import { basename, isAbsolute, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { option, usageOf, WrongArguments } from "../arguments.ts";
 import { writeFiles } from "../scaffold/files.ts";
-import { makeProject } from "../scaffold/new-project.ts";
-import { addedTool, toolNames } from "../scaffold/new-tool.ts";
+import { createProject } from "../scaffold/new-project.ts";
+import { filesWithTool, toolNames } from "../scaffold/new-tool.ts";
 
 const OPTIONS = {
   tool: option("NAME", "the name of the tool, such as send_invoice"),
@@ -13,7 +13,7 @@ const OPTIONS = {
 
 export const usage = usageOf(
   ["FOLDER [options]", "--tool NAME"],
-  `Makes a project in a new folder: a server with one durable tool and its test. Without a folder, adds a tool to the project
+  `Creates a project in a new folder: a server with one durable tool and its test. Without a folder, adds a tool to the project
 in this one.`,
   OPTIONS,
 );
@@ -25,7 +25,7 @@ export async function run(args: string[]): Promise<void> {
   if (folder === undefined && values.tool === undefined) throw new WrongArguments("Which folder?");
   const tool = values.tool === undefined ? undefined : toolNames(values.tool);
   if (folder !== undefined) {
-    await makeProject(resolve(folder), tool, values.package);
+    await createProject(resolve(folder), tool, values.package);
     console.log(`${basename(resolve(folder))} is there. Now:
 
   cd ${isAbsolute(folder) ? folder : relative(process.cwd(), resolve(folder))}
@@ -33,7 +33,7 @@ export async function run(args: string[]): Promise<void> {
   npm start
 `);
   } else if (tool) {
-    const files = await addedTool(process.cwd(), tool);
+    const files = await filesWithTool(process.cwd(), tool);
     await writeFiles(process.cwd(), files);
     for (const path of files.keys()) console.log(path);
   }

@@ -8,9 +8,9 @@ import { pathToFileURL } from "node:url";
 import { ask } from "../doctor/finding.ts";
 import { localEndpoint } from "../launcher/data-directory.ts";
 import { resolveModule } from "../package.ts";
-import { readProject, typed } from "../project.ts";
+import { commandLine, readProject } from "../project.ts";
 
-export const usage = () => `Usage: ${withoutNpmOutput(typed(readProject(), "proxy", "[URL] [options]"))}
+export const usage = () => `Usage: ${withoutNpmOutput(commandLine(readProject(), "proxy", "[URL] [options]"))}
 
 Serves the MCP endpoint at URL (by default that of the stack on this machine) over stdio, for a client that speaks nothing
 else. Options go to mcp-remote: --header "Name: value", --protocol auto and more.
@@ -24,29 +24,29 @@ const withoutNpmOutput = (command: string) => command.replace(/^npm run /, "npm 
 
 export async function run(args: string[]): Promise<void> {
   const [first, ...rest] = args;
-  const given = first !== undefined && !first.startsWith("-");
-  const url = given ? first : localEndpoint();
-  const options = given ? rest : args;
+  const hasUrl = first !== undefined && !first.startsWith("-");
+  const url = hasUrl ? first : localEndpoint();
+  const options = hasUrl ? rest : args;
 
   const answer = await ask(url, { method: "HEAD" });
   if (answer.status === undefined) {
     const project = readProject();
-    const other = withoutNpmOutput(typed(project, "proxy", "URL"));
+    const proxyCommand = withoutNpmOutput(commandLine(project, "proxy", "URL"));
     console.error(
-      `No server answers at ${url} (${answer.reason}). Start it: ${typed(project, "start")}; or give its URL: ${other}`,
+      `No server answers at ${url} (${answer.reason}). Start it: ${commandLine(project, "start")}; or give its URL: ${proxyCommand}`,
     );
     process.exit(1);
   }
   // A call that awaits a job may be silent for minutes. By default, mcp-remote gives up after five minutes.
-  const patience = ["--headers-timeout", "600", "--body-timeout", "0"];
+  const timeouts = ["--headers-timeout", "600", "--body-timeout", "0"];
   if (options.some((option) => /^authorization:/i.test(option.trim()))) {
     console.error("Every user of this machine can read the token in these arguments. Set it as MCP_TOKEN instead.");
   }
   const { MCP_TOKEN: token } = process.env;
   // Other users cannot see arguments that are set only inside this process.
   const authorization = token ? ["--header", `Authorization:Bearer ${token}`] : [];
-  const more = [...patience, ...authorization, ...options];
-  process.argv.splice(2, Infinity, url, "--transport", "http-only", "--allow-http", ...more);
+  const proxyArgs = [url, "--transport", "http-only", "--allow-http", ...timeouts, ...authorization, ...options];
+  process.argv.splice(2, Infinity, ...proxyArgs);
   const program = resolveModule("mcp-remote/dist/proxy.js", process.cwd());
   nameTasks(program);
   await import(pathToFileURL(program).href);

@@ -6,22 +6,22 @@ import { pathToFileURL } from "node:url";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { keyOf } from "../../wrap/snapshot.ts";
 import {
-  noteAcceptance,
   readSnapshot,
-  updated,
-  waitingBeside,
+  recordAcceptance,
+  updateOf,
+  waitingFileOf,
   writeSnapshot,
   writeUpdate,
 } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments, usageOf } from "../arguments.ts";
-import { readProject, typed } from "../project.ts";
+import { commandLine, readProject } from "../project.ts";
 import { thisUser } from "../this-user.ts";
-import { wrappedBy } from "../wrap/registry.ts";
+import { wrappedServers } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
-import { changes, checkChosen, leftOut, policyTable } from "../wrap/table.ts";
+import { changes, checkChosen, omissions, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
-import { wrappedHere } from "../wrap/wrap-directory.ts";
+import { wrapFolders } from "../wrap/wrap-directory.ts";
 
 export const usage = usageOf(
   ["[--accept [TOOL ...]]", "URL [options]", "[options] -- COMMAND ..."],
@@ -36,61 +36,62 @@ export async function run(args: string[]): Promise<void> {
   const [flag, ...accept] = args;
   const isAccepting = flag === "--accept";
   if (flag !== undefined && !isAccepting) return add(args);
-  const isAll = isAccepting && accept.length === 0;
-  const unknown = new Set(accept);
-  const own = await wrappedBy(readProject());
+  const acceptsAll = isAccepting && accept.length === 0;
+  const unmatchedNames = new Set(accept);
+  const own = await wrappedServers(readProject());
   const all =
-    own.length > 0 ? own : (await Promise.all(wrappedHere().map((root) => wrappedBy(readProject(root))))).flat();
-  if (all.length === 0) throw new Error(`This project wraps no server. Type: ${typed(readProject(), "sync", "URL")}`);
+    own.length > 0 ? own : (await Promise.all(wrapFolders().map((root) => wrappedServers(readProject(root))))).flat();
+  if (all.length === 0)
+    throw new Error(`This project wraps no server. Type: ${commandLine(readProject(), "sync", "URL")}`);
   for (const { options, snapshot: file } of all) {
     if (file === undefined) throw new Error(`${options.name}: runWrapped has no path for its snapshot.`);
     const before = await readSnapshot(file);
     // The changes that a run has shown are accepted, not those that the server may have made since.
-    const waiting = isAccepting || own.length === 0 ? await readSnapshot(waitingBeside(file)) : undefined;
-    const now = waiting ?? (own.length > 0 ? await look(options) : before);
+    const unapproved = isAccepting || own.length === 0 ? await readSnapshot(waitingFileOf(file)) : undefined;
+    const now = unapproved ?? (own.length > 0 ? await fetchSnapshot(options) : before);
     if (now === undefined) continue;
-    const update = updated(before, now, { follow: isAll || options.follow === true, accept }, true);
-    if (isAccepting && before && update.taken.length > 0)
-      noteAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
-    for (const { name } of now.tools) unknown.delete(name);
-    for (const entry of Object.values(now.lists).flat()) unknown.delete(keyOf(entry));
+    const update = updateOf(before, now, { follow: acceptsAll || options.follow === true, accept }, true);
+    if (isAccepting && before && update.changes.length > 0)
+      recordAcceptance(update, before, { server: options.name, by: thisUser() ?? "unknown" });
+    for (const { name } of now.tools) unmatchedNames.delete(name);
+    for (const entry of Object.values(now.lists).flat()) unmatchedNames.delete(keyOf(entry));
     await writeUpdate(file, update, now);
-    const isSame = update.taken.length + update.held.length === 0;
+    const isSame = update.changes.length + update.unapprovedChanges.length === 0;
     console.log(
       `${options.name}: ${now.tools.length} tools, ${before ? (isSame ? "as it was" : "changed") : "written"}`,
     );
-    for (const line of changes(update, typed(readProject(), "sync", "--accept"))) console.log(line);
-    for (const line of leftOut(update.snapshot, options)) console.log(line);
+    for (const line of changes(update, commandLine(readProject(), "sync", "--accept"))) console.log(line);
+    for (const line of omissions(update.snapshot, options)) console.log(line);
   }
-  if (unknown.size > 0) {
-    const names = [...unknown].map((name) => JSON.stringify(name)).join(", ");
+  if (unmatchedNames.size > 0) {
+    const names = [...unmatchedNames].map((name) => JSON.stringify(name)).join(", ");
     throw new Error(
-      `No server that is wrapped here lists ${names}. Type ${typed(readProject(), "sync")} for what waits.`,
+      `No server that is wrapped here lists ${names}. Type ${commandLine(readProject(), "sync")} for what waits.`,
     );
   }
 }
 
-async function look(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {
+async function fetchSnapshot(options: WrapOptions, env: NodeJS.ProcessEnv = process.env): Promise<Snapshot> {
   const server = new WrappedServer(options, env);
-  return server.look(silentLog).finally(() => server.close());
+  return server.currentSnapshot(silentLog).finally(() => server.close());
 }
 
 async function add(args: string[]): Promise<void> {
-  const given = readArguments(() => wrapArguments(args, process.env, { hidesUrl: true }));
-  hideArguments(given);
-  const { options, secrets } = given;
-  const { cwd: _, ...kept } = options;
+  const request = readArguments(() => wrapArguments(args, process.env, { hidesUrl: true }));
+  hideArguments(request);
+  const { options, secrets } = request;
+  const { cwd: _, ...definition } = options;
   const { name } = options;
   const folder = join("tools", name);
-  if (existsSync(folder)) throw new Error(`${folder} is there already. Type: ${typed(readProject(), "sync")}`);
-  const snapshot = await look(options, { ...process.env, ...secrets });
-  for (const line of leftOut(snapshot, options)) console.log(line);
+  if (existsSync(folder)) throw new Error(`${folder} is there already. Type: ${commandLine(readProject(), "sync")}`);
+  const snapshot = await fetchSnapshot(options, { ...process.env, ...secrets });
+  for (const line of omissions(snapshot, options)) console.log(line);
   checkChosen(snapshot, options);
   const code = name.replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
   await mkdir(folder, { recursive: true });
   await writeFile(
     join(folder, `${name}.ts`),
-    `import { wrapServer } from "durable-mcp-edge/wrap";\n\nexport const ${code} = wrapServer(${JSON.stringify(kept, undefined, 2)});\n`,
+    `import { wrapServer } from "durable-mcp-edge/wrap";\n\nexport const ${code} = wrapServer(${JSON.stringify(definition, undefined, 2)});\n`,
   );
   await writeFile(
     join(folder, `${name}.run.ts`),

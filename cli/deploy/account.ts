@@ -1,7 +1,7 @@
 /** Read-only requests to the Cloudflare API for which wrangler has no command. */
 import { wranglerJson } from "./wrangler.ts";
 
-const API = "https://api.cloudflare.com/client/v4";
+const API_URL = "https://api.cloudflare.com/client/v4";
 
 /** The bindings of a Worker. Variables have a `text`, secrets have none. */
 export type Bindings = readonly { readonly name: string; readonly type: string; readonly text?: string }[];
@@ -23,7 +23,7 @@ export class Account {
   readonly #headers: Record<string, string>;
 
   private constructor(id: string, headers: Record<string, string>) {
-    this.#url = `${process.env.CLOUDFLARE_API_BASE_URL || API}/accounts/${id}`;
+    this.#url = `${process.env.CLOUDFLARE_API_BASE_URL || API_URL}/accounts/${id}`;
     this.#headers = headers;
   }
 
@@ -32,17 +32,17 @@ export class Account {
    *
    * @throws {Error} without a login, or if the login has several accounts and none is configured
    */
-  static async open(configured: string | undefined): Promise<Account> {
+  static async open(configuredId: string | undefined): Promise<Account> {
     const token = process.env.CLOUDFLARE_API_TOKEN;
     const headers = headersOf(token ? { token } : await wranglerJson("auth", "token"));
     if (!headers) throw new Error("Nobody is logged in to Cloudflare: npx wrangler login");
-    const id = process.env.CLOUDFLARE_ACCOUNT_ID || configured;
+    const id = process.env.CLOUDFLARE_ACCOUNT_ID || configuredId;
     if (id) return new Account(id, headers);
     const accounts = (await wranglerJson<{ accounts?: { id: string; name: string }[] }>("whoami"))?.accounts ?? [];
     const [only] = accounts;
     if (only && accounts.length === 1) return new Account(only.id, headers);
-    const those = accounts.map(({ id, name }) => `\n  ${id}  ${name}`).join("");
-    throw new Error(`Set CLOUDFLARE_ACCOUNT_ID to the account that it is deployed to.${those}`);
+    const list = accounts.map(({ id, name }) => `\n  ${id}  ${name}`).join("");
+    throw new Error(`Set CLOUDFLARE_ACCOUNT_ID to the account that it is deployed to.${list}`);
   }
 
   /**
@@ -83,8 +83,8 @@ export class Account {
   }
 }
 
-function headersOf(given: { type?: string; token?: string; key?: string; email?: string } | undefined) {
-  if (given?.token !== undefined) return { authorization: `Bearer ${given.token}` };
-  if (given?.key === undefined || given.email === undefined) return undefined;
-  return { "x-auth-key": given.key, "x-auth-email": given.email };
+function headersOf(login: { type?: string; token?: string; key?: string; email?: string } | undefined) {
+  if (login?.token !== undefined) return { authorization: `Bearer ${login.token}` };
+  if (login?.key === undefined || login.email === undefined) return undefined;
+  return { "x-auth-key": login.key, "x-auth-email": login.email };
 }

@@ -7,7 +7,7 @@ import { readRaw } from "../bundle/configuration.ts";
  * The limits of one request, several times the needs of the largest accepted request. They also apply to a job in the
  * account's own Workers, for the time until its next suspension.
  */
-const LIMITS = { cpu_ms: 5_000, subrequests: 10_000 };
+const REQUEST_LIMITS = { cpu_ms: 5_000, subrequests: 10_000 };
 
 /**
  * Writes the configuration beside the project's own, so that relative paths stay valid. `isPaid`: the account has the paid plan,
@@ -21,9 +21,9 @@ export async function withAdditions(
   if (!isPaid && containers === undefined) return none;
   const raw = await readRaw<{ limits?: object; durable_objects?: { bindings?: object[] } }>(config);
   const objects = raw.durable_objects?.bindings ?? [];
-  const made = {
+  const configuration = {
     ...raw,
-    ...(isPaid && { limits: raw.limits ?? LIMITS }),
+    ...(isPaid && { limits: raw.limits ?? REQUEST_LIMITS }),
     ...(containers !== undefined && {
       durable_objects: {
         bindings: [...objects, { name: "WORKER", class_name: "WorkerContainer", script_name: containers }],
@@ -31,6 +31,6 @@ export async function withAdditions(
     }),
   };
   const file = join(dirname(config), `.wrangler-${process.pid}.json`);
-  await writeFile(file, JSON.stringify(made));
+  await writeFile(file, JSON.stringify(configuration));
   return { args: ["--config", file], [Symbol.asyncDispose]: () => rm(file, { force: true }) };
 }

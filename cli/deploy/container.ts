@@ -7,14 +7,15 @@ import { readRaw } from "../bundle/configuration.ts";
 import type { Account, Bindings } from "./account.ts";
 
 /** The path of the container's configuration in a project, and in this repository. */
-const CONFIGS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
+const CONFIG_PATHS = ["container/wrangler.toml", "infra/container/wrangler.toml"] as const;
 
 /** Variables that the worker needs with the same values as the edge, if the edge has them. */
-const SHARED = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
+const SHARED_VARIABLES = ["RESONATE_URL", "RESONATE_TOKEN", "RESONATE_GROUP", "RESONATE_NAMESPACE", "ENCRYPTION_KEYS"];
 
 export interface Choice {
   readonly runsIn: "container" | "workers";
-  readonly says: string;
+  /** The choice and its reason, for people. */
+  readonly explanation: string;
   readonly isDeployed: boolean;
 }
 
@@ -27,54 +28,55 @@ export interface Situation {
   /** The bindings of the container's Worker; undefined if it does not exist. */
   readonly worker: Bindings | undefined;
   /** The choice by `--container` or `--no-container`, if any. */
-  readonly wanted: boolean | undefined;
+  readonly isRequested: boolean | undefined;
   readonly image: string | undefined;
   readonly secretsFile: string | undefined;
 }
 
 /** Decides where the jobs run: in a container if the account has Containers and an image is available. */
 export async function chooseContainer(situation: Situation): Promise<Choice> {
-  const { root, account, edge, worker, wanted, image, secretsFile } = situation;
+  const { root, account, edge, worker, isRequested, image, secretsFile } = situation;
   const has = (bindings: Bindings | undefined, name: string) => bindings?.some((each) => each.name === name) ?? false;
-  const recorded = edge.find(({ name }) => name === "RUNS_IN")?.text;
-  const isRunning = recorded === "container" && worker !== undefined;
+  const lastPlace = edge.find(({ name }) => name === "RUNS_IN")?.text;
+  const isRunning = lastPlace === "container" && worker !== undefined;
   const inWorkers = (why: string): Choice => {
-    if (wanted) throw new Error(`No container: ${why}.`);
+    if (isRequested) throw new Error(`No container: ${why}.`);
     // The reason may pass, or be an oversight.
-    if (isRunning && wanted === undefined) {
+    if (isRunning && isRequested === undefined) {
       throw new Error(
         `Nothing was deployed: jobs run in a container now, and ${why}. Correct that and repeat, or end the container ` +
           "with --no-container.",
       );
     }
-    return { runsIn: "workers", says: `Jobs run in the account's own Workers: ${why}.`, isDeployed: false };
+    return { runsIn: "workers", explanation: `Jobs run in the account's own Workers: ${why}.`, isDeployed: false };
   };
   const inContainer = (why: string, isDeployed = true): Choice => ({
     runsIn: "container",
-    says: `Jobs run in a container of the account, ${why}.`,
+    explanation: `Jobs run in a container of the account, ${why}.`,
     isDeployed,
   });
-  if (wanted === false) return inWorkers("as --no-container says");
-  if (wanted === undefined && !isRunning && has(edge, "RESONATE_URL")) {
-    const says = "Jobs run in the workers of the server that RESONATE_URL names.";
-    return { runsIn: "workers", says, isDeployed: false };
+  if (isRequested === false) return inWorkers("as --no-container says");
+  if (isRequested === undefined && !isRunning && has(edge, "RESONATE_URL")) {
+    const explanation = "Jobs run in the workers of the server that RESONATE_URL names.";
+    return { runsIn: "workers", explanation, isDeployed: false };
   }
-  if (!configIn(root)) return inWorkers(`the project has no ${CONFIGS[0]}`);
+  if (!configIn(root)) return inWorkers(`the project has no ${CONFIG_PATHS[0]}`);
   if (!account) return inWorkers("whether the account has Containers is not known");
   if (!(await account.hasContainers())) {
     return inWorkers("the account has no Containers (the paid plan has), or this login may not use them");
   }
-  if (wanted === undefined && recorded === "workers") return inWorkers("as they did before (--container changes it)");
-  const missing = SHARED.filter((name) => has(edge, name) && !has(worker, name));
-  if (missing.length > 0 && secretsFile === undefined) {
+  if (isRequested === undefined && lastPlace === "workers")
+    return inWorkers("as they did before (--container changes it)");
+  const missingNames = SHARED_VARIABLES.filter((name) => has(edge, name) && !has(worker, name));
+  if (missingNames.length > 0 && secretsFile === undefined) {
     return inWorkers(
-      `it needs ${missing.join(", ")} as the edge has it: put that into a file, --container-secrets FILE`,
+      `it needs ${missingNames.join(", ")} as the edge has it: put that into a file, --container-secrets FILE`,
     );
   }
   if (image !== undefined) return inContainer(`from ${image}`);
   if (await canBuild()) return inContainer("from an image that Docker builds here");
   if (isRunning) return inContainer("which stays as it is: no Docker runs here", false);
-  return inWorkers("no Docker runs here that could build its image (--image takes one from a registry)");
+  return inWorkers("no Docker runs here that could build its image (--image names one in a registry)");
 }
 
 /** Whether Docker runs here. Wrangler makes the same check. */
@@ -84,7 +86,7 @@ async function canBuild(): Promise<boolean> {
 }
 
 function configIn(root: string): string | undefined {
-  return CONFIGS.map((config) => join(root, config)).find((path) => existsSync(path));
+  return CONFIG_PATHS.map((config) => join(root, config)).find((path) => existsSync(path));
 }
 
 export const workerName = (edge: string): string => `${edge}-worker`;
@@ -101,7 +103,7 @@ export async function containerConfig(
   const from = (file: string) => resolve(dirname(path), file);
   const [container = { image: "" }] = raw.containers;
   const { image_build_context: context = ".", ...others } = container;
-  const made = {
+  const configuration = {
     ...raw,
     name: workerName(edge),
     main: from(raw.main),
@@ -119,7 +121,7 @@ export async function containerConfig(
   };
   const file = join(root, ".build", "container", "wrangler.json");
   await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, JSON.stringify(made, undefined, 2));
+  await writeFile(file, JSON.stringify(configuration, undefined, 2));
   return file;
 }
 

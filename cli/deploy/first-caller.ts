@@ -11,7 +11,7 @@ export interface FirstCaller extends AsyncDisposable {
   readonly secretsFile: string;
 }
 
-/** Makes a caller for a deployment without callers, named after the user of this machine unless `name` is given. */
+/** Creates a caller for a deployment without callers, named after the user of this machine by default. */
 export async function firstCaller(name = ownName()): Promise<FirstCaller> {
   const { token, sha256 } = newToken();
   const dir = await mkdtemp(join(tmpdir(), "deploy-"));

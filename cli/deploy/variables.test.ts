@@ -3,16 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { readOptions } from "./deploy-options.ts";
-import { secretsFor, takesTokens } from "./variables.ts";
+import { secretsFor, usesTokens } from "./variables.ts";
 
 const mode = (text: string) => ({ name: "AUTH_MODE", type: "plain_text", text });
 const secret = (name: string) => ({ name, type: "secret_text" });
 
 test("callers send a token of the deployment if its mode is bearer, or secret beside a list of tokens", () => {
   const tokens = secret("BEARER_TOKENS");
-  expect([takesTokens([mode("bearer"), tokens]), takesTokens([secret("AUTH_MODE"), tokens])]).toEqual([true, true]);
-  expect([takesTokens([mode("oauth"), tokens]), takesTokens([secret("AUTH_MODE")])]).toEqual([false, false]);
-  expect([takesTokens([mode("none")]), takesTokens(undefined)]).toEqual([false, false]);
+  expect([usesTokens([mode("bearer"), tokens]), usesTokens([secret("AUTH_MODE"), tokens])]).toEqual([true, true]);
+  expect([usesTokens([mode("oauth"), tokens]), usesTokens([secret("AUTH_MODE")])]).toEqual([false, false]);
+  expect([usesTokens([mode("none")]), usesTokens(undefined)]).toEqual([false, false]);
 });
 
 test("secrets come from a file in either form that wrangler reads", async () => {

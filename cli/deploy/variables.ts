@@ -22,10 +22,10 @@ const JOBS_FORM = "JOBS_FORM";
  * @throws {Error} if the deployed version has another form and `isOtherForm` does not confirm that its workers are stopped
  */
 export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOptions): Record<string, string> {
-  const deployed = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
-  if (deployed !== FORM && !isOtherForm) {
+  const deployedForm = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
+  if (deployedForm !== FORM && !isOtherForm) {
     throw new Error(
-      `Nothing was deployed: ${apart("what is deployed", deployed, "this version", FORM)}. ` +
+      `Nothing was deployed: ${apart("what is deployed", deployedForm, "this version", FORM)}. ` +
         "Stop its workers, deploy with --other-form, and start workers of this version: docs/operations.md#mixed-versions.",
     );
   }
@@ -36,7 +36,7 @@ export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOption
  * Whether callers send a token that the deployment handed out. A mode that is a secret cannot be read: beside a list of tokens it
  * counts as `bearer`, which the deployment of the first caller stores as a secret.
  */
-export function takesTokens(edge: Bindings | undefined): boolean {
+export function usesTokens(edge: Bindings | undefined): boolean {
   const hasTokens = edge?.some(({ name }) => name === "BEARER_TOKENS");
   const mode = edge?.find(({ name }) => name === "AUTH_MODE")?.text ?? (hasTokens ? "bearer" : undefined);
   return mode === "bearer";
@@ -51,7 +51,7 @@ export function secretsFor({ others }: DeployOptions): Bindings {
 }
 
 /** The options for the location of the account's Resonate server, each with its variable. */
-const LOCATION = [
+const LOCATION_VARIABLES = [
   ["location", "RESONATE_LOCATION"],
   ["jurisdiction", "RESONATE_JURISDICTION"],
 ] as const;
@@ -64,24 +64,24 @@ const LOCATION = [
  */
 export function locationOf(edge: Bindings | undefined, { values }: DeployOptions): Record<string, string> {
   const location: Record<string, string> = {};
-  for (const [option, variable] of LOCATION) {
-    const recorded = edge?.find(({ name }) => name === variable)?.text;
-    const wanted = values[option];
-    if (edge && wanted !== undefined && wanted !== recorded) {
-      const now = recorded === undefined ? `without a ${option} of its own` : `in the ${option} ${recorded}`;
+  for (const [option, variable] of LOCATION_VARIABLES) {
+    const present = edge?.find(({ name }) => name === variable)?.text;
+    const requestValue = values[option];
+    if (edge && requestValue !== undefined && requestValue !== present) {
+      const now = present === undefined ? `without a ${option} of its own` : `in the ${option} ${present}`;
       throw new Error(
         `It is deployed ${now}, and its jobs cannot be moved: neither location nor jurisdiction can be changed. ` +
           "Deploy another one beside it (--name), or remove this one first (--remove).",
       );
     }
-    const value = edge ? recorded : wanted;
+    const value = edge ? present : requestValue;
     if (value !== undefined) location[variable] = value;
   }
   return location;
 }
 
 /**
- * Makes a token, and the variables that add its hash to one of the deployment's lists.
+ * Creates a token, and the variables that add its hash to one of the deployment's lists.
  *
  * @throws {Error} with the remedy, if the list is a secret, which cannot be read
  */
@@ -89,18 +89,18 @@ export function addToken(
   edge: Bindings | undefined,
   list: string,
   name: string | undefined,
-): { made?: NewToken; variables: Record<string, string> } {
+): { newToken?: NewToken; variables: Record<string, string> } {
   if (name === undefined) return { variables: {} };
   const { token, sha256 } = newToken();
-  const known = edge?.find((each) => each.name === list);
-  if (known && known.text === undefined) {
+  const binding = edge?.find((each) => each.name === list);
+  if (binding && binding.text === undefined) {
     throw new Error(`${list} is a secret here: add a token to its list by hand (npm run token, wrangler secret put).`);
   }
-  const others: { name: string }[] = JSON.parse(known?.text || "[]");
+  const others: { name: string }[] = JSON.parse(binding?.text || "[]");
   const all = [...others.filter((each) => each.name !== name), { name, sha256 }];
   const isPublic = edge?.some((each) => each.name === "RESONATE_PUBLIC" && each.text === undefined);
   return {
-    made: { name, token },
+    newToken: { name, token },
     variables: { [list]: JSON.stringify(all), ...(!isPublic && { RESONATE_PUBLIC: "1" }) },
   };
 }

@@ -7,13 +7,13 @@ type AuthMode = (typeof AUTH_MODES)[number];
 
 const SET_VARIABLE =
   "Set what it names: add it to infra/keys/edge.env and deploy again with --secrets-file infra/keys/edge.env.";
-const SEE_LOG = "Look at the edge's log while you run the doctor again: npx wrangler tail.";
+const CHECK_LOG = "Check the edge's log while you run the doctor again: npx wrangler tail.";
 
 /** Whether this product's edge answers at `origin`. */
 export async function checkEdge(origin: URL): Promise<Finding[]> {
   const answer = await ask(new URL("/health", origin));
-  const reached = edgeFinding(origin, answer);
-  return reached.status === "failed" ? [reached] : [reached, checkClock("edge's clock", answer)];
+  const finding = edgeFinding(origin, answer);
+  return finding.status === "failed" ? [finding] : [finding, checkClock("edge's clock", answer)];
 }
 
 function edgeFinding(origin: URL, answer: HttpAnswer): Finding {
@@ -45,11 +45,14 @@ export async function checkReady(origin: URL): Promise<Finding> {
   const { ok, warning, failed } = findings("edge to Resonate");
   const answer = await ask(new URL("/ready", origin));
   if (answer.status === 200) {
-    const missing = field(answer.text, "missing");
-    if (typeof missing !== "string") return ok("the edge reaches its Resonate server");
-    return warning(`the edge reaches its Resonate server, but ${missing}`, "Bind it as docs/auth.md says, and deploy.");
+    const missingBinding = field(answer.text, "missing");
+    if (typeof missingBinding !== "string") return ok("the edge reaches its Resonate server");
+    return warning(
+      `the edge reaches its Resonate server, but ${missingBinding}`,
+      "Bind it as docs/auth.md says, and deploy.",
+    );
   }
-  if (answer.status === undefined) return failed(`no answer at /ready: ${answer.reason}`, SEE_LOG);
+  if (answer.status === undefined) return failed(`no answer at /ready: ${answer.reason}`, CHECK_LOG);
   const error = field(answer.text, "error");
   if (answer.status === 500 && typeof error === "string") return failed(error, SET_VARIABLE);
   return failed(
@@ -59,25 +62,25 @@ export async function checkReady(origin: URL): Promise<Finding> {
   );
 }
 
-/** Checks that a call without a token is treated as `expected`; undefined expects that some kind of token is required. */
-export async function checkAuth(origin: URL, expected: AuthMode | undefined): Promise<Finding> {
+/** Checks that a call without a token is treated as in `expectedMode`; undefined expects that some kind of token is required. */
+export async function checkAuth(origin: URL, expectedMode: AuthMode | undefined): Promise<Finding> {
   const { ok, failed } = findings("authentication");
   const answer = await ask(new URL("/mcp", origin), {
     method: "POST",
     headers: { "Content-Type": "application/json", Accept: "application/json, text/event-stream" },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
   });
-  if (answer.status === undefined) return failed(`no answer at /mcp: ${answer.reason}`, SEE_LOG);
+  if (answer.status === undefined) return failed(`no answer at /mcp: ${answer.reason}`, CHECK_LOG);
   if (answer.status !== 401) {
-    if (expected === "none") return ok("none, as expected: everyone who reaches the edge may use it");
-    if (expected === undefined && isLoopback(origin)) return ok("none, on this machine only");
-    if (answer.status >= 500) return failed(`/mcp answers ${answer.status}`, SEE_LOG);
+    if (expectedMode === "none") return ok("none, as expected: everyone who reaches the edge may use it");
+    if (expectedMode === undefined && isLoopback(origin)) return ok("none, on this machine only");
+    if (answer.status >= 500) return failed(`/mcp answers ${answer.status}`, CHECK_LOG);
     return failed(
       `a call without a token is answered (${answer.status}): everyone on the internet may use this deployment`,
       "Set AUTH_MODE to oauth or bearer, or run the doctor with --auth none if that is meant.",
     );
   }
-  if (expected === "none") {
+  if (expectedMode === "none") {
     return failed(
       "it asks for a token, and none was expected",
       "Run the doctor without --auth none, or change AUTH_MODE.",
@@ -86,13 +89,13 @@ export async function checkAuth(origin: URL, expected: AuthMode | undefined): Pr
   const challenge = answer.headers.get("WWW-Authenticate") ?? "";
   const metadataUrl = /\bresource_metadata="([^"]+)"/.exec(challenge)?.[1];
   if (metadataUrl === undefined) {
-    if (expected !== "oauth") return ok("it asks for a static token (AUTH_MODE bearer)");
+    if (expectedMode !== "oauth") return ok("it asks for a static token (AUTH_MODE bearer)");
     return failed(
       "the refusal does not say where the authorization server is",
       "Set AUTH_MODE to oauth: MCP clients find the authorization server by the resource_metadata of a 401.",
     );
   }
-  if (expected === "bearer") return failed("it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
+  if (expectedMode === "bearer") return failed("it asks for OAuth, not for static tokens", "Set AUTH_MODE to bearer.");
   return checkMetadata(origin, metadataUrl);
 }
 

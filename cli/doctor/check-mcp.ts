@@ -23,7 +23,7 @@ export async function checkMcp({ url, token, wait }: McpCheck): Promise<Finding[
       server: client.getServerVersion(),
     }));
     const { name, version } = server ?? {};
-    const has = (wanted: string) => tools.some((tool) => tool.name === wanted);
+    const has = (toolName: string) => tools.some((tool) => tool.name === toolName);
     if (!has("await_result")) {
       const fix = "Give the address of this product's /mcp.";
       return [mcp.failed(`${name} has no tool await_result`, fix), timer.skipped("needs the tool")];
@@ -45,25 +45,25 @@ function handshakeFailed(error: unknown, hasToken: boolean): Finding {
   const fix = isRefused
     ? "The token was refused: check that it has not expired, is meant for this deployment (audience) and has its scope, " +
       "or that its hash is in BEARER_TOKENS."
-    : "Look at the edge's log while you run the doctor again: npx wrangler tail.";
+    : "Check the edge's log while you run the doctor again: npx wrangler tail.";
   return mcp.failed(reasonOf(error), fix);
 }
 
 async function checkTimer(connection: Connection, wait: number): Promise<Finding> {
   const timer_name = `doctor-${randomBytes(6).toString("hex")}`;
-  const started = Date.now();
-  const set = await call(connection, "set_timer", { timer_name, seconds: 1 });
-  if (typeof set === "string")
-    return timer.failed(set, "Nothing was started. See what is said of Resonate above and below.");
-  const name = String(set.promise_id);
-  const awaited = await call(connection, "await_result", { job_names: [name], timeout_seconds: wait }, wait);
-  if (typeof awaited === "string") {
-    return timer.failed(awaited, "The timer was set and could not be waited for. See what is said of Resonate.");
+  const startedAt = Date.now();
+  const job = await call(connection, "set_timer", { timer_name, seconds: 1 });
+  if (typeof job === "string")
+    return timer.failed(job, "Nothing was started. See the findings about Resonate above and below.");
+  const name = String(job.promise_id);
+  const answer = await call(connection, "await_result", { job_names: [name], timeout_seconds: wait }, wait);
+  if (typeof answer === "string") {
+    return timer.failed(answer, "The timer was set and could not be waited for. See the findings about Resonate.");
   }
-  const { results = {}, errors = {} } = awaited as { results?: object; errors?: Record<string, unknown> };
-  if (name in results) return timer.ok(`came through in ${((Date.now() - started) / 1_000).toFixed(1)} s`);
+  const { results = {}, errors = {} } = answer as { results?: object; errors?: Record<string, unknown> };
+  if (name in results) return timer.ok(`came through in ${((Date.now() - startedAt) / 1_000).toFixed(1)} s`);
   if (name in errors) {
-    return timer.failed(`${errors[name]}`, "Look at the worker's log for this job, and check the clocks.");
+    return timer.failed(`${errors[name]}`, "Check the worker's log for this job, and the clocks.");
   }
   return timer.failed(
     `set, but no worker has fired it after ${wait} s`,

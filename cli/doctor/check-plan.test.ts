@@ -17,7 +17,7 @@ test.each([
     "ok",
     "it has not slept (a connected worker keeps it awake), which takes 10800 of the 13000 GB-s a day",
   ],
-  ["an object that has just woken gets no estimate", { ...quiet, awake: 5_000 }, "ok", "too short for a figure a day"],
+  ["an object that has just woken gets no estimate", { ...quiet, awake: 5_000 }, "ok", "too short for an estimate"],
   [
     "many written rows cause a warning",
     { ...quiet, rows: { written: 3_000 } },

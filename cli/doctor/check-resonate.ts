@@ -1,4 +1,4 @@
-/** Checks the Resonate server directly, with requests that the edge and the worker make. */
+/** Checks the Resonate server directly, with requests that the edge and the worker send. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -9,12 +9,12 @@ import { checkSupport, SUPPORTED_RELEASES } from "../../core/resonate/support.ts
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { answerOf, checkClock, type Finding, field, findings, type HttpAnswer } from "./finding.ts";
 
-/** A token that expires within this time causes a warning, in milliseconds. */
-const SOON = 14 * 24 * 60 * 60 * 1_000;
-/** How late a timer may fire, in milliseconds: a server may have very many timers to fire at once. */
-const LATE = 60_000;
+/** A token that expires within this time causes a warning. */
+const EXPIRY_WARNING_MS = 14 * 24 * 60 * 60 * 1_000;
+/** How late a timer may fire: a server may have very many timers to fire at once. */
+const MAX_TIMER_DELAY_MS = 60_000;
 
-const NEW_TOKENS = "Make new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
+const NEW_TOKENS = "Create new tokens: npm run keys -- --namespace NAME/ --key infra/keys/private.pem --out DIR.";
 
 interface ResonateOptions {
   url: URL;
@@ -23,11 +23,11 @@ interface ResonateOptions {
   isSecret?: boolean;
   namespace: string;
   /** How late a timer may fire, in milliseconds. Default: a minute. */
-  late?: number;
+  maxDelay?: number;
 }
 
 export async function checkResonate(options: ResonateOptions): Promise<Finding[]> {
-  const { url, token, isSecret = false, namespace, late = LATE } = options;
+  const { url, token, isSecret = false, namespace, maxDelay = MAX_TIMER_DELAY_MS } = options;
   const id = `${namespace}doctor`;
   const open = await get(new ResonateClient({ url: url.href }), id);
   const version = checkVersion(url, open);
@@ -35,7 +35,7 @@ export async function checkResonate(options: ResonateOptions): Promise<Finding[]
   if (version.status === "failed") return findings;
   findings.push(checkClock("Resonate's clock", open));
   findings.push(checkProtection(url, open, token));
-  const due = Date.now() + ((open.status !== undefined && open.skew) || 0) - late;
+  const due = Date.now() + ((open.status !== undefined && open.skew) || 0) - maxDelay;
   const client = new ResonateClient({ url: url.href, token });
   if (token !== undefined) {
     const access = checkToken(await get(client, id));
@@ -98,7 +98,7 @@ function checkClaims(token: string, namespace: string): Finding {
         "RESONATE_NAMESPACE must be the token's.",
       );
     }
-    if (expires.getTime() < Date.now() + SOON) return warning(`expires on ${day}`, NEW_TOKENS);
+    if (expires.getTime() < Date.now() + EXPIRY_WARNING_MS) return warning(`expires on ${day}`, NEW_TOKENS);
     return ok(`for ${prefix}, until ${day}`);
   } catch {
     return failed("is not a JSON Web Token", NEW_TOKENS);
@@ -116,48 +116,48 @@ function checkToken(answer: HttpAnswer): Finding {
   }
   return failed(
     answer.status === undefined ? answer.reason : `the server answers ${answer.status}`,
-    "Look at its log: docker compose -f infra/compose.yaml logs resonate.",
+    "Check its log: docker compose -f infra/compose.yaml logs resonate.",
   );
 }
 
 /** Checks the server's release. Some releases speak the same protocol but refuse requests that jobs need. */
 async function checkRelease(client: ResonateClient, namespace: string): Promise<Finding[]> {
-  const unsupported = await checkSupport(client, namespace);
-  if (unsupported?.reason !== "release") return [];
+  const problem = await checkSupport(client, namespace);
+  if (problem?.reason !== "release") return [];
   const fix = `Run release ${SUPPORTED_RELEASES}; infra/compose.yaml names one.`;
-  return [findings("Resonate's release").failed(unsupported.words, fix)];
+  return [findings("Resonate's release").failed(problem.words, fix)];
 }
 
 /**
- * Looks for timers that were due before `due` and have not fired. It requests each of them, because a request makes the server
+ * Searches timers that were due before `due` and have not fired. It requests each of them, because a request makes the server
  * fire a timer that it has not armed.
  */
 async function checkTimers(client: ResonateClient, namespace: string, due: number): Promise<Finding> {
   const { ok, skipped, warning, failed } = findings("Resonate's timers");
-  let late = 0;
+  let count = 0;
   try {
     for await (const page of pagesOf(client, { state: "pending", tags: { "resonate:timer": "true" } })) {
       const overdue = page.filter(({ id, timeoutAt }) => id.startsWith(namespace) && timeoutAt < due);
       for (const { id } of overdue) await get(client, id);
-      late += overdue.length;
+      count += overdue.length;
     }
   } catch (error) {
     if (error instanceof SearchRefused) return skipped("the token may not search");
-    return failed(`they cannot be searched: ${(error as Error).message}`, "Look at the server's log.");
+    return failed(`they cannot be searched: ${(error as Error).message}`, "Check the server's log.");
   }
-  if (late === 0) return ok("none is overdue");
-  const were = late === 1 ? "1 was overdue, and fired" : `${late} were overdue, and fired`;
+  if (count === 0) return ok("none is overdue");
+  const subject = count === 1 ? "1 was overdue, and fired" : `${count} were overdue, and fired`;
   return warning(
-    `${were} only when this check asked for ${late === 1 ? "it" : "them"}`,
-    "The server is overloaded, or another client makes timers that release 0.10 does not fire.",
+    `${subject} only when this check asked for ${count === 1 ? "it" : "them"}`,
+    "The server is overloaded, or another client creates timers that release 0.10 does not fire.",
   );
 }
 
 /** Checks that a connection for pushed messages opens. Its headers must arrive at once, through every proxy. */
 async function checkPush(client: ResonateClient): Promise<Finding> {
   const { ok, failed } = findings("Resonate's messages");
-  const over = new AbortController();
-  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(5_000)]);
+  const connection = new AbortController();
+  const signal = AbortSignal.any([connection.signal, AbortSignal.timeout(5_000)]);
   try {
     await client.connections.open({ group: "doctor", id: randomUUID(), onMessage() {}, signal });
     return ok("a connection for them opens");
@@ -167,7 +167,7 @@ async function checkPush(client: ResonateClient): Promise<Finding> {
       return failed(
         `their connection is answered with ${status}${status === 200 ? ", but with no stream" : ""}`,
         status === 503
-          ? "The server has as many connections as it takes: raise RESONATE_TRANSPORTS__HTTP_POLL__MAX_CONNECTIONS."
+          ? "The server has as many connections as it accepts: raise RESONATE_TRANSPORTS__HTTP_POLL__MAX_CONNECTIONS."
           : "A proxy before the server must pass on /poll as it is.",
       );
     }
@@ -176,6 +176,6 @@ async function checkPush(client: ResonateClient): Promise<Finding> {
       "A proxy before the server holds answers back. Let it stream /poll (nginx: proxy_buffering off).",
     );
   } finally {
-    over.abort();
+    connection.abort();
   }
 }

@@ -11,7 +11,7 @@ export async function checkWorker(url: URL): Promise<Finding[]> {
   }
   const status = field(answer.text, "status");
   if (status === "stopping") {
-    return [warning("is stopping", "Another one should be there to go on with its jobs.")];
+    return [warning("is stopping", "Another one should be there to continue its jobs.")];
   }
   const connected = field(answer.text, "connected");
   const isWorker = status === "ok" || status === "disconnected";

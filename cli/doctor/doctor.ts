@@ -2,7 +2,7 @@
 import { parseArgs, styleText } from "node:util";
 import { addressIn, flag, option, optionOr, readArguments, usageOf, WrongArguments } from "../arguments.ts";
 import { DATA, type StackRecord, stackRecordIn } from "../launcher/data-directory.ts";
-import { readProject, typed } from "../project.ts";
+import { commandLine, readProject } from "../project.ts";
 import { checkAlerts } from "./check-alerts.ts";
 import { AUTH_MODES, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
 import { checkMcp } from "./check-mcp.ts";
@@ -52,12 +52,12 @@ function parseOptions(args: string[]) {
   if (values.auth !== undefined && !auth) throw new WrongArguments(`--auth must be ${AUTH_MODES.join(", ")}.`);
   const wait = Number(values.wait);
   if (!(wait >= 1 && wait <= 300)) throw new WrongArguments("--wait must be a number of seconds from 1 to 300.");
-  const local = values.url === undefined ? localStack(values.data) : undefined;
+  const stack = values.url === undefined ? localStack(values.data) : undefined;
   const { RESONATE_TOKEN, RESONATE_LOCAL_TOKEN, RESONATE_NAMESPACE: namespace = "" } = process.env;
-  const resonateUrl = process.env.RESONATE_URL || local?.resonateUrl;
-  const isEmbedded = local !== undefined && !process.env.RESONATE_URL;
-  const secret = isEmbedded ? RESONATE_LOCAL_TOKEN || local.resonateToken : undefined;
-  const workerUrl = values["worker-url"] ?? local?.workerUrl;
+  const resonateUrl = process.env.RESONATE_URL || stack?.resonateUrl;
+  const isEmbedded = stack !== undefined && !process.env.RESONATE_URL;
+  const secret = isEmbedded ? RESONATE_LOCAL_TOKEN || stack.resonateToken : undefined;
+  const workerUrl = values["worker-url"] ?? stack?.workerUrl;
   const resonate = resonateUrl && {
     url: addressIn("RESONATE_URL", resonateUrl),
     token: secret ?? (RESONATE_TOKEN || undefined),
@@ -65,13 +65,16 @@ function parseOptions(args: string[]) {
     namespace,
   };
   return {
-    url: addressIn("--url", values.url ?? local?.url),
+    url: addressIn("--url", values.url ?? stack?.url),
     /** Whether this is the launcher's stack on this machine. */
-    isLocal: local !== undefined,
+    isLocal: stack !== undefined,
     token: values.token ?? (process.env.DOCTOR_TOKEN || undefined),
     workerUrl: workerUrl === undefined ? undefined : addressIn("--worker-url", workerUrl),
-    project: local?.project ?? process.cwd(),
-    ...{ auth, resonate, wait, json },
+    project: stack?.project ?? process.cwd(),
+    auth,
+    resonate,
+    wait,
+    json,
   };
 }
 
@@ -89,7 +92,7 @@ async function* examine(options: ReturnType<typeof parseOptions>): AsyncGenerato
   const edge = await checkEdge(url);
   if (isLocal && edge.some(({ status }) => status === "failed")) {
     const here = readProject();
-    const fix = `Start it: ${typed(here, "start")}. To check a deployment: ${typed(here, "doctor", "--url URL")}.`;
+    const fix = `Start it: ${commandLine(here, "start")}. To check a deployment: ${commandLine(here, "doctor", "--url URL")}.`;
     yield findings("stack").failed(`no stack answers at ${url.origin}`, fix);
     return;
   }

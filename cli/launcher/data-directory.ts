@@ -16,11 +16,12 @@ export const databaseIn = (data: string): string => join(data, "resonate.db");
 /** The file with the key that seals task ids in a data directory. */
 export const taskKeyIn = (data: string): string => join(data, "task-key");
 
-const RECORD = "launcher.json";
-const LOCK = "launcher.lock";
+const RECORD_FILE = "launcher.json";
+const LOCK_FILE = "launcher.lock";
 
-/** How long to wait for a lock, in milliseconds: another process may hold it briefly while it reads or exits. */
-const PATIENCE = { lock: 500, state: 3_000 };
+/** How long to wait for a lock: another process may hold it briefly while it reads or exits. */
+const LOCK_TIMEOUT_MS = 500;
+const STATE_TIMEOUT_MS = 3_000;
 const SQLITE_BUSY = 5;
 
 /** The addresses of a stack during its current or last run. */
@@ -54,10 +55,10 @@ export function takeDirectory(dir: string): void {
 
 /** Locks the directory until the result is closed. @throws {Error} as {@link takeDirectory}, except for other servers */
 export function lockDirectory(dir: string): DatabaseSync {
-  let locked: DatabaseSync | undefined;
+  let db: DatabaseSync | undefined;
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
-    locked = lock(join(dir, LOCK));
+    db = lock(join(dir, LOCK_FILE));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw new Error(
@@ -65,7 +66,7 @@ export function lockDirectory(dir: string): DatabaseSync {
       { cause: error },
     );
   }
-  if (locked) return locked;
+  if (db) return db;
   const url = stackRecordIn(dir, false)?.url;
   throw new Error(
     `It runs already${url === undefined ? "" : ` at ${url}`}, with its state in ${dir}, unless a backup or restore uses that now.`,
@@ -74,20 +75,20 @@ export function lockDirectory(dir: string): DatabaseSync {
 
 /** Records the stack's addresses for the next run, the doctor and the proxy. */
 export function writeRecord(dir: string, record: StackRecord): void {
-  const draft = join(dir, `${RECORD}.${process.pid}`);
+  const draft = join(dir, `${RECORD_FILE}.${process.pid}`);
   writeFileSync(draft, JSON.stringify(record), { mode: 0o600 });
-  renameSync(draft, join(dir, RECORD));
+  renameSync(draft, join(dir, RECORD_FILE));
 }
 
 /**
- * Reads the record of the directory's stack. With `inside`, it falls back to the only subdirectory with a record: `wrap` gives
- * each server a subdirectory. Undefined if there is no readable record.
+ * Reads the record of the directory's stack. With `searchesInside`, it falls back to the only subdirectory with a record: `wrap`
+ * gives each server a subdirectory. Undefined if there is no readable record.
  */
-export function stackRecordIn(dir: string, inside = true): StackRecord | undefined {
+export function stackRecordIn(dir: string, searchesInside = true): StackRecord | undefined {
   try {
-    return JSON.parse(readFileSync(join(dir, RECORD), "utf8"));
+    return JSON.parse(readFileSync(join(dir, RECORD_FILE), "utf8"));
   } catch {
-    if (!inside || !existsSync(dir)) return undefined;
+    if (!searchesInside || !existsSync(dir)) return undefined;
     const records = readdirSync(dir).flatMap((name) => stackRecordIn(join(dir, name), false) ?? []);
     return records.length === 1 ? records[0] : undefined;
   }
@@ -99,7 +100,7 @@ export const localEndpoint = (): string => stackRecordIn(DATA)?.url ?? "http://1
 /** Locks a file through SQLite, since the operating system releases such a lock however the process ends. */
 function lock(file: string): DatabaseSync | undefined {
   writeFileSync(file, "", { flag: "a", mode: 0o600 });
-  const db = new DatabaseSync(file, { timeout: PATIENCE.lock });
+  const db = new DatabaseSync(file, { timeout: LOCK_TIMEOUT_MS });
   try {
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     return db;
@@ -116,7 +117,7 @@ function isStateInUse(dir: string): boolean {
   if (!existsSync(file)) return false;
   let db: DatabaseSync | undefined;
   try {
-    db = new DatabaseSync(file, { readOnly: true, timeout: PATIENCE.state });
+    db = new DatabaseSync(file, { readOnly: true, timeout: STATE_TIMEOUT_MS });
     db.prepare("PRAGMA schema_version").get();
     return false;
   } catch (error) {

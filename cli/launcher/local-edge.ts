@@ -10,30 +10,31 @@ import { resolveModule } from "../package.ts";
 import { type Child, startChild } from "../process/child.ts";
 
 /** The default grace period: short, because a request that awaits a job could take minutes. */
-const GRACE = 1_000;
+const DEFAULT_GRACE_MS = 1_000;
 
 /** How many characters are kept of the beginning, and of the end, of workerd's output. */
-const SHOWN = 2_000;
+const OUTPUT_CHARACTERS = 2_000;
 
 interface EdgeOptions {
-  /** Port on 127.0.0.1; 0 takes a free one. */
+  /** Port on 127.0.0.1; 0 chooses a free one. */
   port: number;
   /** Text bindings that override those in `wrangler.toml`. An empty string removes a binding, even a Durable Object's. */
   bindings: Readonly<Record<string, string | undefined>>;
   /** The folder for the storage of the Durable Objects. Default: a temporary one, which is removed when the edge ends. */
   data?: string | undefined;
   /** The bindings of further isolates of the edge, each on a free port. They share its Durable Objects. */
-  beside?: readonly Readonly<Record<string, string | undefined>>[] | undefined;
+  otherIsolates?: readonly Readonly<Record<string, string | undefined>>[] | undefined;
   /** Port on 127.0.0.1 for the inspector of the isolate. Default: no inspector. */
   inspectorPort?: number | undefined;
-  /** How long requests in flight may go on after SIGTERM, in milliseconds. Default: a second. */
+  /** How long requests in flight may continue after SIGTERM, in milliseconds. Default: a second. */
   grace?: number;
 }
 
 export interface EdgeProcess extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
-  readonly beside: readonly string[];
+  /** The addresses of the further isolates. */
+  readonly otherUrls: readonly string[];
   readonly process: Child;
 }
 
@@ -47,29 +48,29 @@ export const startEdge = async ({ entry, ...options }: EdgeOptions & { entry?: s
  * @throws {Error} that names the port if it is taken, or else with workerd's output
  */
 export async function serveBundle(bundle: Bundle, options: EdgeOptions): Promise<EdgeProcess> {
-  const { process, ports, removed } = await spawnEdge(bundle, options);
+  const { process, ports, cleanup } = await spawnEdge(bundle, options);
   const [port = 0, ...others] = await ports;
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    beside: others.map((port) => `http://127.0.0.1:${port}`),
+    otherUrls: others.map((port) => `http://127.0.0.1:${port}`),
     process,
     async [Symbol.asyncDispose]() {
       process.stop();
-      await removed;
+      await cleanup;
     },
   };
 }
 
 /**
  * Starts workerd on a bundle. `ports` resolves with the ports of all isolates once workerd listens, and rejects if it ends before
- * that. `removed` resolves when workerd has ended and its temporary folder is gone.
+ * that. `cleanup` resolves when workerd has ended and its temporary folder is gone.
  */
 export async function spawnEdge(
   bundle: Bundle,
-  { port, data, bindings, beside = [], inspectorPort, grace = GRACE }: EdgeOptions,
+  { port, data, bindings, otherIsolates = [], inspectorPort, grace = DEFAULT_GRACE_MS }: EdgeOptions,
 ) {
-  const isolates = [bindings, ...beside].map((one) =>
+  const isolates = [bindings, ...otherIsolates].map((one) =>
     Object.entries({ ...bundle.vars, ...one }).filter(([, value]) => value),
   );
   // With a Resonate server elsewhere, the account's own server and its runners are left out.
@@ -101,28 +102,29 @@ export async function spawnEdge(
     isolates.flatMap((values, i) => values.map(([name, value]) => [`${i}_${name}`, value])),
   );
   const process = startChild(workerd(), args, { env, grace });
-  const removed = process.exited.then(() =>
+  const cleanup = process.exited.then(() =>
     data === undefined ? rm(objects, { recursive: true, force: true }) : undefined,
   );
   const ports = listeningPorts(process, port, isolates.length).finally(() => rm(config, { force: true }));
   ports.catch(() => {}); // A caller may watch the process instead.
-  return { process, ports, removed };
+  return { process, ports, cleanup };
 }
 
 /** The path of the executable of workerd, which is an optional dependency of this package. */
 const workerd = (): string => createRequire(import.meta.url)(resolveModule("workerd", process.cwd())).default;
 
-async function listeningPorts(process: Child, wanted: number, count: number): Promise<number[]> {
-  let printed = "";
+async function listeningPorts(process: Child, firstPort: number, count: number): Promise<number[]> {
+  let output = "";
   process.stderr.setEncoding("utf8").on("data", (text: string) => {
-    printed += text;
-    if (printed.length > 2 * SHOWN) printed = printed.slice(0, SHOWN) + printed.slice(-SHOWN);
+    output += text;
+    if (output.length > 2 * OUTPUT_CHARACTERS)
+      output = output.slice(0, OUTPUT_CHARACTERS) + output.slice(-OUTPUT_CHARACTERS);
   });
-  const ended = process.exited.then(() => {
-    if (printed.includes("Address already in use")) throw new Error(`Port ${wanted} is already in use.`);
-    throw new Error(refusalIn(printed) ?? `workerd ended at start:\n${printed}`);
+  const failure = process.exited.then(() => {
+    if (output.includes("Address already in use")) throw new Error(`Port ${firstPort} is already in use.`);
+    throw new Error(refusalIn(output) ?? `workerd ended at start:\n${output}`);
   });
-  const listening = new Promise<number[]>((resolve) => {
+  const result = new Promise<number[]>((resolve) => {
     const ports: number[] = [];
     createInterface({ input: process.control }).on("line", (line) => {
       const message: { event: string; socket: string; port: number } = JSON.parse(line);
@@ -130,11 +132,11 @@ async function listeningPorts(process: Child, wanted: number, count: number): Pr
       if (ports.filter(Boolean).length === count) resolve(ports);
     });
   });
-  return Promise.race([listening, ended]);
+  return Promise.race([result, failure]);
 }
 
 /** The message of an error with which the edge refused to start, from workerd's output, without its stack. */
-export const refusalIn = (printed: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(printed)?.[1];
+export const refusalIn = (output: string): string | undefined => /Uncaught Error: (.+?)\n\s+at /s.exec(output)?.[1];
 
 /** The values of bindings come from workerd's environment, so that no secret is written to disk or needs escaping. */
 function workerdConfig(bundle: Bundle, isolates: string[][], objectsFolder: string, filesFolder?: string): string {

@@ -13,7 +13,7 @@ import type { Service } from "../process/supervise.ts";
 import { filesIn, objectsIn } from "./data-directory.ts";
 import { refusalIn, spawnEdge } from "./local-edge.ts";
 
-/** The variables that the edge takes unchanged from the environment: all variables that its configuration reads. */
+/** The variables that the edge gets unchanged from the environment: all variables that its configuration reads. */
 export const EDGE_ENVIRONMENT = `
   RESONATE_TOKEN RESONATE_GROUP RESONATE_NAMESPACE ENCRYPTION_KEYS LOG_LEVEL
   AUTH_MODE OAUTH_ISSUER OAUTH_JWKS_URL OAUTH_AUDIENCE OAUTH_SCOPES BEARER_TOKENS
@@ -27,9 +27,11 @@ export const EDGE_ENVIRONMENT = `
   .trim()
   .split(/\s+/);
 
-/** How long a process may take to end after SIGTERM, in milliseconds; the worker drains before that. */
-const GRACE = { worker: 4_000, other: 3_000, edge: 1_000 };
-/** How long running jobs may go on after SIGTERM, in seconds: short, because they continue at the next start. */
+/** How long a process may take to end after SIGTERM; the worker drains before that. */
+const WORKER_GRACE_MS = 4_000;
+const EDGE_GRACE_MS = 1_000;
+const GRACE_MS = 3_000;
+/** How long running jobs may continue after SIGTERM, in seconds: short, because they continue at the next start. */
 const DRAIN_SECONDS = "2";
 /** The edge's configuration unless the environment overrides it. The launcher does not show lines of a lower log level. */
 const LOCAL_EDGE = {
@@ -67,73 +69,99 @@ export interface Stack {
   edge(bundle: Bundle, port: number, bindings: Record<string, string>, grace?: number): Service;
 }
 
-export function describeStack({ ports, data, worker, services, secret, flags = [], env: outer }: StackOptions): Stack {
+export function describeStack(options: StackOptions): Stack {
+  const { ports, data, services, secret, env: outer } = options;
   const isEmbedded = !outer.RESONATE_URL;
   const FILES_URL = outer.FILES_URL || folderOfFiles(data);
   const env: NodeJS.ProcessEnv = { ...outer, FILES_URL, ...(isEmbedded && { RESONATE_TOKEN: secret }) };
   const resonateUrl = env.RESONATE_URL?.replace(/\/+$/, "") || local(ports.resonate);
-  // Without authentication, links to job pages need only the edge's address.
-  const isOpen = (env.AUTH_MODE || LOCAL_EDGE.AUTH_MODE) === "none";
-  const state = data === undefined ? ["--memory"] : ["--data", data];
-  const drain = env.DRAIN_SECONDS || DRAIN_SECONDS;
-  const fromServices = Object.assign({}, ...services.map(({ service, port }) => service.env(local(port))));
-
-  /** Starts a program on this Node; `added` overrides the environment. */
-  const script = (path: string, args: string[], added: Record<string, string> = {}, grace = GRACE.other): Child =>
-    startChild(process.execPath, [...flags, path, ...args], { env: { ...env, ...added }, grace });
-
+  const context: StackContext = { ...options, env, isEmbedded, resonateUrl };
   return {
     edgeUrl: local(ports.edge),
     resonateUrl,
     workerUrl: healthUrl(healthHost(env), ports.worker),
-    resonate: !isEmbedded
-      ? undefined
-      : {
-          name: "Resonate",
-          health: `${resonateUrl}/ready`,
-          start: async () => {
-            const args = ["--port", String(ports.resonate), ...state];
-            return script(programPath("server/node/process"), args, { RESONATE_LOCAL_TOKEN: secret });
-          },
-        },
+    resonate: isEmbedded ? embeddedServer(context) : undefined,
     services: services.map(({ service, port }) => ({
       name: service.name,
       health: `${local(port)}/health`,
-      start: async () => script(fileURLToPath(service.main), ["--port", String(port)]),
+      start: async () => startScript(context, fileURLToPath(service.main), { args: ["--port", String(port)] }),
     })),
-    worker: (host, port) => ({
-      name: "the worker",
-      health: healthUrl(host, port),
-      start: async () => {
-        const addresses = { RESONATE_URL: resonateUrl, HEALTH_HOST: host, HEALTH_PORT: String(port) };
-        const edge = isOpen && !env.PUBLIC_URL ? { PUBLIC_URL: local(ports.edge) } : {};
-        const added = { ...fromServices, ...addresses, ...edge, EDGE_URL: local(ports.edge), DRAIN_SECONDS: drain };
-        return script(worker, [], added, GRACE.worker + Number(drain) * 1_000);
-      },
-    }),
-    edge: (bundle, port, bindings, grace = GRACE.edge) => ({
+    worker: (host, port) => workerService(context, host, port),
+    edge: (bundle, port, bindings, grace = EDGE_GRACE_MS) => ({
       name: "the edge",
       rewrite: mapToSources(bundle),
       refusal: (lines) => refusalIn(lines.join("\n")),
       health: `${local(port)}/health`,
       start: async () => {
-        const given = Object.fromEntries(
-          EDGE_ENVIRONMENT.map((name) => [name, env[name]]).filter(([, value]) => value),
-        );
-        const derived = {
-          RESONATE_URL: resonateUrl,
-          ...(isEmbedded && { RETENTION_DAYS: env.RETENTION_DAYS || DEFAULT_DAYS }),
-          ...(isOpen &&
-            !given.PUBLIC_URL &&
-            given.ALLOW_LOOPBACK_CALLBACKS !== "1" && { PUBLIC_URL: local(ports.edge) }),
-        };
-        const all = { ...LOCAL_EDGE, ...bindings, ...given, ...derived };
         const objects = data === undefined ? {} : { data: objectsIn(data) };
-        return (await spawnEdge(bundle, { port, bindings: all, grace, ...objects })).process;
+        const edge = { port, bindings: edgeBindings(context, bindings), grace, ...objects };
+        return (await spawnEdge(bundle, edge)).process;
       },
     }),
   };
 }
+
+interface StackContext extends StackOptions {
+  readonly isEmbedded: boolean;
+  readonly resonateUrl: string;
+}
+
+/** Starts a program on this Node; `env` overrides the environment. */
+function startScript(
+  { flags = [], env: outer }: StackContext,
+  path: string,
+  { args = [], env = {}, grace = GRACE_MS }: { args?: string[]; env?: Record<string, string>; grace?: number },
+): Child {
+  return startChild(process.execPath, [...flags, path, ...args], { env: { ...outer, ...env }, grace });
+}
+
+function embeddedServer(context: StackContext): Service {
+  const { ports, data, secret, resonateUrl } = context;
+  const state = data === undefined ? ["--memory"] : ["--data", data];
+  const args = ["--port", String(ports.resonate), ...state];
+  return {
+    name: "Resonate",
+    health: `${resonateUrl}/ready`,
+    start: async () =>
+      startScript(context, programPath("server/node/process"), { args, env: { RESONATE_LOCAL_TOKEN: secret } }),
+  };
+}
+
+function workerService(context: StackContext, host: string, port: number): Service {
+  const { ports, services, worker, env, resonateUrl } = context;
+  const drain = env.DRAIN_SECONDS || DRAIN_SECONDS;
+  const workerEnv = {
+    ...Object.assign({}, ...services.map(({ service, port }) => service.env(local(port)))),
+    RESONATE_URL: resonateUrl,
+    HEALTH_HOST: host,
+    HEALTH_PORT: String(port),
+    ...(isOpen(env) && !env.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
+    EDGE_URL: local(ports.edge),
+    DRAIN_SECONDS: drain,
+  };
+  return {
+    name: "the worker",
+    health: healthUrl(host, port),
+    start: async () => startScript(context, worker, { env: workerEnv, grace: WORKER_GRACE_MS + Number(drain) * 1_000 }),
+  };
+}
+
+/** The text bindings of the edge: its defaults on one machine, `bindings`, and above them the environment. */
+function edgeBindings({ ports, env, isEmbedded, resonateUrl }: StackContext, bindings: Record<string, string>) {
+  const settings = Object.fromEntries(EDGE_ENVIRONMENT.map((name) => [name, env[name]]).filter(([, value]) => value));
+  const isLinked = isOpen(env) && !settings.PUBLIC_URL && settings.ALLOW_LOOPBACK_CALLBACKS !== "1";
+  return {
+    ...LOCAL_EDGE,
+    ...bindings,
+    ...settings,
+    RESONATE_URL: resonateUrl,
+    ...(isEmbedded && { RETENTION_DAYS: env.RETENTION_DAYS || DEFAULT_DAYS }),
+    ...(isLinked && { PUBLIC_URL: local(ports.edge) }),
+  };
+}
+
+/** Whether there is no authentication: then links to job pages need only the edge's address. */
+const isOpen = (env: NodeJS.ProcessEnv) => (env.AUTH_MODE || LOCAL_EDGE.AUTH_MODE) === "none";
 
 /** The folder for files. Without a data directory, it is a temporary one that is removed when this process ends. */
 function folderOfFiles(data: string | undefined): string {

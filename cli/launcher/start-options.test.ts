@@ -7,7 +7,7 @@ test.each([
   [{ npm_config_port: "true" }, ["9000"], "--port 9000"],
   [{ npm_config_worker_port: "9001", npm_config_data: "true" }, ["a", "b"], "--worker-port 9001 --data DIR"],
   [{ npm_config_loglevel: "silent" }, [], undefined],
-])("of the environment %j and the arguments %j, npm took %s", (env, args, taken) => {
-  expect(swallowedByNpm(args, [], { npm_lifecycle_event: "start", ...env })).toBe(taken);
+])("of the environment %j and the arguments %j, npm took %s", (env, args, options) => {
+  expect(swallowedByNpm(args, [], { npm_lifecycle_event: "start", ...env })).toBe(options);
   expect(swallowedByNpm(args, [], env)).toBeUndefined();
 });

@@ -66,15 +66,15 @@ export function swallowedByNpm(
   env: NodeJS.ProcessEnv,
 ): string | undefined {
   if (env.npm_lifecycle_event === undefined) return undefined;
-  const given = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
-  const options: [string, { type: string; what?: string }][] = Object.entries(optionsOf(services));
-  const flags = options.filter(([name, { type }]) => type === "boolean" && given(name) === "true");
-  const named = options.filter(([name, { type }]) => type === "string" && given(name));
-  if (flags.length + named.length === 0) return undefined;
-  const alone = named.length === 1 && args.length === 1 ? args[0] : undefined;
-  const values = named.map(([name, { what }]) => {
-    const value = given(name);
-    return `--${name} ${value === "true" ? (alone ?? what) : value}`;
+  const npmValue = (name: string) => env[`npm_config_${name.replaceAll("-", "_")}`];
+  const options: [string, { type: string; placeholder?: string }][] = Object.entries(optionsOf(services));
+  const flags = options.filter(([name, { type }]) => type === "boolean" && npmValue(name) === "true");
+  const valueOptions = options.filter(([name, { type }]) => type === "string" && npmValue(name));
+  if (flags.length + valueOptions.length === 0) return undefined;
+  const onlyArgument = valueOptions.length === 1 && args.length === 1 ? args[0] : undefined;
+  const values = valueOptions.map(([name, { placeholder }]) => {
+    const value = npmValue(name);
+    return `--${name} ${value === "true" ? (onlyArgument ?? placeholder) : value}`;
   });
   return [...flags.map(([name]) => `--${name}`), ...values].join(" ");
 }

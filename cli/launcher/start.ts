@@ -9,8 +9,8 @@ import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { type Bundle, bundleEdge } from "../bundle/bundle.ts";
 import { programPath } from "../package.ts";
 import { choosePorts, HOST } from "../process/ports.ts";
-import { isAnswering, isOk, READY_TIMEOUT, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
-import { localServices, type Project, readProject, typed, workerOf } from "../project.ts";
+import { isAnswering, isOk, READY_TIMEOUT_MS, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
+import { commandLine, localServices, type Project, readProject, workerOf } from "../project.ts";
 import { banner, clientText } from "../terminal/banner.ts";
 import { Console, type EndedJob } from "../terminal/console.ts";
 import type { Detail } from "../terminal/report.ts";
@@ -20,40 +20,40 @@ import { describeStack, healthHost, type Stack } from "./stack.ts";
 import { type Options, optionsOf, parseOptions, swallowedByNpm } from "./start-options.ts";
 import { taskKey, viewKey } from "./task-key.ts";
 
-/** How long the server at `RESONATE_URL` may take to answer at the start, in milliseconds. */
-const OTHERS_TIMEOUT = 5_000;
-/** Signals within this time, in milliseconds, count as one Ctrl-C: the terminal sends it, and npm sends it again. */
-const SAME_SIGNAL = 1_000;
+/** How long the server at `RESONATE_URL` may take to answer at the start. */
+const OTHER_SERVER_TIMEOUT_MS = 5_000;
+/** Signals within this time count as one Ctrl-C: the terminal sends it, and npm sends it again. */
+const SAME_SIGNAL_MS = 1_000;
 
 /** Makes V8 collect the garbage of calls early, which would otherwise take more memory than everything else. */
-const SMALL = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
+const SMALL_HEAP_FLAGS = ["--max-semi-space-size=1", "--heap-growing-percent=20"];
 
 type Command = "start" | "dev" | "wrap";
 
-const WHAT = {
+const DESCRIPTIONS = {
   start: "Runs Resonate, the worker and the edge on this machine until Ctrl-C.",
   dev: `Runs Resonate, the worker and the edge on this machine until Ctrl-C, and watches: an edit to a definition or to a
-durable function is served within two seconds. State is kept, and jobs whose code did not change go on.`,
+durable function is served within two seconds. State is kept, and jobs whose code did not change continue.`,
 };
 
 /** The parts, in the order in which they are stopped: first those that create work, last the server that stores it. */
-const running: Stoppable[] = [];
+const parts: Stoppable[] = [];
 let stoppingSince: number | undefined;
 
-let out = new Console();
+let output = new Console();
 
-const say = (text: string) => out.say(text);
+const say = (text: string) => output.say(text);
 
 export const run = (args: string[], command: string): Promise<void> => start(command as Command, args);
 
 export async function usage(command: string): Promise<string> {
-  const does = `${WHAT[command as keyof typeof WHAT]}
+  const description = `${DESCRIPTIONS[command as keyof typeof DESCRIPTIONS]}
 
 A default port that is taken gives way to the next free one, which is kept for the same state from then on.
 
 Environment: RESONATE_URL (use that Resonate server instead of the embedded one), and all variables of the edge and the
 worker.`;
-  return usageOf("[options]", does, optionsOf(await localServices(readProject())))(command);
+  return usageOf("[options]", description, optionsOf(await localServices(readProject())))(command);
 }
 
 /**
@@ -67,15 +67,15 @@ export async function start(
   prepare?: () => Promise<void>,
 ): Promise<void> {
   const services = await localServices(project);
-  const swallowed = swallowedByNpm(args, services, process.env);
-  if (swallowed !== undefined) {
-    const right = typed(project, command, swallowed);
-    console.error(`npm takes options for its own unless they come after "--". Type: ${right}`);
+  const npmOptions = swallowedByNpm(args, services, process.env);
+  if (npmOptions !== undefined) {
+    const correction = commandLine(project, command, npmOptions);
+    console.error(`npm takes options for its own unless they come after "--". Type: ${correction}`);
     process.exit(2);
   }
   const options = readArguments(() => parseOptions(args, services, process.env));
   if (options.config !== undefined) return printConfiguration(project, options, options.config);
-  out = new Console({ detail: detailOf(command, process.env), plain: options.plain });
+  output = new Console({ detail: detailOf(command, process.env), plain: options.plain });
   watchSignals();
   await runStack(project, command, options, prepare).catch(fail);
 }
@@ -86,14 +86,14 @@ async function runStack(project: Project, command: Command, options: Options, pr
   const worker = command === "wrap" ? programPath("cli/wrap/wrapped-worker") : workerOf(project);
   if (data !== undefined) takeDirectory(data);
   await prepare?.();
-  const { ports, said } = await choosePorts({
-    asked: options.ports,
-    remembered: (data !== undefined && stackRecordIn(data, false)?.ports) || {},
+  const { ports, messages } = await choosePorts({
+    optionPorts: options.ports,
+    lastPorts: (data !== undefined && stackRecordIn(data, false)?.ports) || {},
     without: env.RESONATE_URL ? ["resonate"] : [],
   });
-  for (const line of said) say(line);
-  out.print("Starting Resonate, the worker and the edge ...");
-  const on = await Promise.all(
+  for (const line of messages) say(line);
+  output.print("Starting Resonate, the worker and the edge ...");
+  const services = await Promise.all(
     options.services.map(async (service) => ({ service, port: await getPort({ host: HOST }) })),
   );
   const secret = env.RESONATE_LOCAL_TOKEN || env.RESONATE_TOKEN || randomBytes(32).toString("hex");
@@ -102,9 +102,9 @@ async function runStack(project: Project, command: Command, options: Options, pr
     ports,
     data,
     worker,
-    services: on,
+    services,
     secret,
-    flags: command === "wrap" ? SMALL : [],
+    flags: command === "wrap" ? SMALL_HEAP_FLAGS : [],
     env: { ...env, ...viewKey(env, bindings) },
   });
   const { edgeUrl, resonateUrl, workerUrl } = stack;
@@ -120,18 +120,21 @@ async function runStack(project: Project, command: Command, options: Options, pr
     stack.resonate ? keep(stack.resonate, "resonate") : checkOther(resonateUrl),
   ]);
   if (!bundle) {
-    await develop({ project, stack, ports, bindings, data, say, listening, running });
+    await develop({ project, stack, ports, bindings, data, say, lineHandler, parts });
   } else {
     const { WRAP_CALLS = "", WRAP_CALLS_TOKEN = "" } = env;
     const edge = stack.edge(bundle, ports.edge, { ...bindings, WRAP_CALLS, WRAP_CALLS_TOKEN });
     await Promise.all([keep(stack.worker(healthHost(env), ports.worker), "worker"), keep(edge, "edge")]);
   }
-  await waitUntilUp("the edge to reach Resonate", `${edgeUrl}/ready`, AbortSignal.timeout(READY_TIMEOUT), say);
+  await waitUntilUp("the edge to reach Resonate", `${edgeUrl}/ready`, AbortSignal.timeout(READY_TIMEOUT_MS), say);
   if (stoppingSince) return;
-  out.print(describe(project, command, options, stack, url));
+  output.print(describe(project, command, options, stack, url));
   if (options.open) await (await import("open")).default(edgeUrl).catch(() => say(`no browser opens: ${edgeUrl}`));
   const pageOf = await pagesAt(edgeUrl);
-  out.follow(hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE), pageOf);
+  output.follow(
+    hasEnded(stack.resonateUrl, stack.resonate ? secret : env.RESONATE_TOKEN, env.RESONATE_NAMESPACE),
+    pageOf,
+  );
   for (const service of options.others) {
     const lines = (await service.check?.(env)) ?? [];
     if (!stoppingSince) for (const line of lines) say(line);
@@ -152,8 +155,8 @@ function describe(project: Project, command: Command, { data, services }: Option
   const option = data === DATA ? [] : elsewhere;
   const state = data === undefined ? "in memory" : `state in ${data}`;
   const resonate = stack.resonate ? `embedded, ${state}` : "from RESONATE_URL";
-  // `wrap` always takes a server to wrap, so `start` answers questions about its stack.
-  const known = command === "wrap" ? "start" : command;
+  // `wrap` always needs a server to wrap, so `start` answers questions about its stack.
+  const configCommand = command === "wrap" ? "start" : command;
   return banner({
     name: project.name,
     url,
@@ -161,17 +164,17 @@ function describe(project: Project, command: Command, { data, services }: Option
       ["Resonate", `${stack.resonateUrl} (${resonate})`],
       ...services.flatMap(({ banner, option }) => (banner ? [[`--${option.name}`, banner] as const] : [])),
     ],
-    configCommand: (client) => typed(project, known, [`--config ${client}`, ...option].join(" ")),
+    configCommand: (client) => commandLine(project, configCommand, [`--config ${client}`, ...option].join(" ")),
     ready: command === "dev" ? "Ready. Edits are served as they are saved." : "Ready.",
   });
 }
 
 /** Starts a service and keeps it running; resolves when it answers. `label` marks its output. */
 function keep(service: Service, label: string): Promise<void> {
-  const supervised = supervise({ ...service, onLine: listening(label) }, say);
-  running.unshift(supervised);
-  supervised.ended.catch(fail);
-  return supervised.ready;
+  const part = supervise({ ...service, onLine: lineHandler(label) }, say);
+  parts.unshift(part);
+  part.ended.catch(fail);
+  return part.ready;
 }
 
 /** Asks the Resonate server whether a job has ended: no worker reports a job that was cancelled while it slept. */
@@ -195,8 +198,8 @@ async function pagesAt(edgeUrl: string): Promise<((job: string) => string) | und
 }
 
 /** The handler for the output lines of a process; `label` marks those that are shown. */
-function listening(label: string) {
-  return (line: string, stream: "stdout" | "stderr") => out.hear(label, line, stream);
+function lineHandler(label: string) {
+  return (line: string, stream: "stdout" | "stderr") => output.onLine(label, line, stream);
 }
 
 function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Detail {
@@ -206,56 +209,56 @@ function detailOf(command: Command, { LOG_LEVEL = "" }: NodeJS.ProcessEnv): Deta
 
 /** Waits until the server at `RESONATE_URL`, which this launcher does not run, is ready. */
 async function checkOther(url: string): Promise<void> {
-  if (await isAnswering(`${url}/ready`, AbortSignal.timeout(OTHERS_TIMEOUT))) return;
-  const refused = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHERS_TIMEOUT) }).then(
+  if (await isAnswering(`${url}/ready`, AbortSignal.timeout(OTHER_SERVER_TIMEOUT_MS))) return;
+  const errorCode = await fetch(`${url}/ready`, { signal: AbortSignal.timeout(OTHER_SERVER_TIMEOUT_MS) }).then(
     () => undefined,
     (error: Error) => (error.cause as NodeJS.ErrnoException | undefined)?.code,
   );
-  const patience = AbortSignal.timeout(READY_TIMEOUT);
-  if (refused === undefined && (await waitUntilUp("RESONATE_URL", `${url}/ready`, patience, say))) return;
-  throw new Error(`${url} (RESONATE_URL) is not ready: ${refused ?? "its /ready does not succeed"}.`);
+  const timeout = AbortSignal.timeout(READY_TIMEOUT_MS);
+  if (errorCode === undefined && (await waitUntilUp("RESONATE_URL", `${url}/ready`, timeout, say))) return;
+  throw new Error(`${url} (RESONATE_URL) is not ready: ${errorCode ?? "its /ready does not succeed"}.`);
 }
 
 async function stop(exitCode: number): Promise<void> {
   if (stoppingSince) return;
   stoppingSince = Date.now();
-  out.close();
-  for (const each of running) await each.stop();
+  output.close();
+  for (const each of parts) await each.stop();
   process.exit(exitCode);
 }
 
 function fail(error: unknown): void {
   if (stoppingSince) return;
-  out.close();
+  output.close();
   console.error(error instanceof Error ? error.message : error);
   void stop(1);
 }
 
 function printConfiguration(project: Project, { ports, data }: Options, client: string): void {
-  const known = data === undefined ? undefined : stackRecordIn(data);
-  // The stack may run another project: `wrap` makes one for each server.
-  const { name } = known?.project === undefined ? project : readProject(known.project);
-  const port = ports.edge ?? known?.ports.edge ?? 8787;
+  const record = data === undefined ? undefined : stackRecordIn(data);
+  // The stack may run another project: `wrap` creates one for each server.
+  const { name } = record?.project === undefined ? project : readProject(record.project);
+  const port = ports.edge ?? record?.ports.edge ?? 8787;
   console.log(clientText(name, `http://${HOST}:${port}/mcp`, client));
 }
 
-function interrupted(): void {
+function onSignal(): void {
   if (stoppingSince === undefined) {
     say("Stopping ...");
     void stop(0);
-  } else if (Date.now() - stoppingSince > SAME_SIGNAL) {
+  } else if (Date.now() - stoppingSince > SAME_SIGNAL_MS) {
     process.exit(1); // The remaining processes end with their parent.
   }
 }
 
 function watchSignals(): void {
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, interrupted);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
   if (process.env.npm_lifecycle_event === undefined) return;
   // npm runs this process in a shell and signals only the shell, which may end without passing the signal on.
   const shell = process.ppid;
-  const orphaned = setInterval(() => {
+  const parentCheck = setInterval(() => {
     if (process.ppid === shell) return;
-    clearInterval(orphaned);
-    interrupted();
+    clearInterval(parentCheck);
+    onSignal();
   }, 250).unref();
 }

@@ -4,15 +4,15 @@ import { taskKeyIn } from "./data-directory.ts";
 
 /** The key that seals task ids. It is kept in the data directory, if any, so that task ids stay valid after a restart. */
 export async function taskKey(data: string | undefined): Promise<string> {
-  const fresh = randomBytes(32).toString("hex");
-  if (data === undefined) return fresh;
+  const newKey = randomBytes(32).toString("hex");
+  if (data === undefined) return newKey;
   const file = taskKeyIn(data);
   await mkdir(data, { recursive: true });
-  await writeFile(file, fresh, { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+  await writeFile(file, newKey, { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") throw error;
   });
   const key = await readFile(file, "utf8");
-  if (key.length === fresh.length) return key;
+  if (key.length === newKey.length) return key;
   throw new Error(
     `${file} is damaged. Delete it to continue with a new key; task ids handed out before are then void.`,
   );

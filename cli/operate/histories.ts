@@ -17,7 +17,6 @@ import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { pagesOf } from "../../core/resonate/connection/search-all.ts";
 import { endOf } from "../../core/resonate/deadline.ts";
 import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/resonate/ids.ts";
-import { startedIn } from "../../features/child-jobs/child-jobs.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
@@ -40,20 +39,20 @@ today's code over them. JOB is the name of a job in logs.`,
 );
 
 /** A copy of a value in which the fields with these names are replaced. */
-function redacted(value: unknown, fields: ReadonlySet<string>): unknown {
+function redact(value: unknown, fields: ReadonlySet<string>): unknown {
   if (fields.size === 0 || value === undefined) return value;
   const text = JSON.stringify(value, (key, each) => {
     if (fields.has(key)) return "redacted";
-    return typeof each === "string" ? redactedText(each, fields) : each;
+    return typeof each === "string" ? redactText(each, fields) : each;
   });
   return JSON.parse(text);
 }
 
 /** Redacts a text that is JSON, as the values of callbacks are; returns any other text unchanged. */
-function redactedText(text: string, fields: ReadonlySet<string>): string {
+function redactText(text: string, fields: ReadonlySet<string>): string {
   if (!/^\s*[[{]/.test(text)) return text;
   try {
-    return JSON.stringify(redacted(JSON.parse(text), fields));
+    return JSON.stringify(redact(JSON.parse(text), fields));
   } catch {
     return text;
   }
@@ -77,24 +76,27 @@ async function* historiesOf(server: Server, job: string, fields: ReadonlySet<str
   const call = decodeValue(promise?.param ?? {}) as Call;
   if (!promise || typeof call?.func !== "string") throw new Error(`There is no job ${job}.`);
   const common = {
-    ...{ id, jobName: splitKey(job).name, kind: call.func, state: endOf(promise) },
+    id,
+    jobName: splitKey(job).name,
+    kind: call.func,
+    state: endOf(promise),
     deadline: promise.timeoutAt - (call.cleanup ?? 0),
   };
   const first = {
     version: promise.tags[VERSION_TAG] === undefined ? undefined : Number(promise.tags[VERSION_TAG]),
     seed: await firstSeed(promise, get),
-    args: redacted(await firstArgs(promise, call, get), fields),
+    args: redact(await firstArgs(promise, call, get), fields),
     startedAt: promise.createdAt,
   };
   const callbacks = await callbacksOf(client, id);
   let run: Run | undefined;
   for (let n = 1; ; n++) {
-    const begun = await get(runId(id, n + 1));
-    const next = begun && runIn(n + 1, begun);
-    const end = next ? { next: redacted(next.args, fields) } : endIn(promise, fields);
+    const nextPromise = await get(runId(id, n + 1));
+    const next = nextPromise && runIn(n + 1, nextPromise);
+    const end = next ? { next: redact(next.args, fields) } : endIn(promise, fields);
     yield {
       ...common,
-      ...(run ? begunWith(run, fields) : first),
+      ...(run ? startOf(run, fields) : first),
       ...(end && { end }),
       ...(await recordsOf(server, promise, runId(id, n), new Journal(run), { get, callbacks, fields })),
     };
@@ -108,21 +110,21 @@ function endIn(promise: PromiseRecord, fields: ReadonlySet<string>): HistoryEnd 
   const state = endOf(promise);
   if (state !== "resolved" && state !== "rejected") return undefined;
   const value = decodeValue(promise.value);
-  if (state === "resolved") return { value: redacted(value, fields) };
+  if (state === "resolved") return { value: redact(value, fields) };
   // A message may hold the values of redacted fields.
   return { error: value instanceof Error && fields.size === 0 ? { message: value.message } : {} };
 }
 
-const begunWith = ({ n, before, version, seed, args, startedAt }: Run, fields: ReadonlySet<string>) => {
-  return { run: { n, before }, version, seed, args: redacted(args, fields), startedAt };
+const startOf = ({ n, before, version, seed, args, startedAt }: Run, fields: ReadonlySet<string>) => {
+  return { run: { n, before }, version, seed, args: redact(args, fields), startedAt };
 };
 
 /** The arguments of a job's first run. A job that resumes a failed one has the arguments of that job's newest run. */
 async function firstArgs({ id, tags }: PromiseRecord, { args }: Call, get: Get): Promise<unknown> {
   const earlier = tags[RESUMES_TAG];
-  const told = earlier !== undefined && decodeValue((await get(resumptionId(id)))?.param ?? {});
-  const before = told && "from" in (told as Resumption) ? await newestRun(earlier, get) : undefined;
-  return before ? before.args : args?.[0];
+  const resumption = earlier !== undefined && decodeValue((await get(resumptionId(id)))?.param ?? {});
+  const lastRun = resumption && "from" in (resumption as Resumption) ? await newestRun(earlier, get) : undefined;
+  return lastRun ? lastRun.args : args?.[0];
 }
 
 /** The records of a run, and the promises that it awaited. */
@@ -133,50 +135,50 @@ async function recordsOf(
   journal: Journal,
   { get, callbacks, fields }: { get: Get; callbacks: readonly PromiseRecord[]; fields: ReadonlySet<string> },
 ): Promise<Pick<History, "records" | "awaited">> {
-  const without = ({ data }: { data?: string }) =>
-    data ? { data: toBase64(JSON.stringify(redacted(JSON.parse(fromBase64(data)), fields))) } : {};
+  const withoutSecrets = ({ data }: { data?: string }) =>
+    data ? { data: toBase64(JSON.stringify(redact(JSON.parse(fromBase64(data)), fields))) } : {};
   const bare = (record: PromiseRecord): PromiseRecord => {
-    return { ...record, param: without(record.param), value: without(record.value), tags: {} };
+    return { ...record, param: withoutSecrets(record.param), value: withoutSecrets(record.value), tags: {} };
   };
-  const read = new Map<string, PromiseRecord>();
+  const records = new Map<string, PromiseRecord>();
   await journal.load(run, async (of) => {
     const record = await get(of);
-    if (record) read.set(of, record);
+    if (record) records.set(of, record);
     return record;
   });
-  const known = new Set(journal.events.map(({ promise }) => promise.id));
-  const own = new Set(journal.events.flatMap(({ event }) => (isWait(event) ? [event.op] : [])));
+  const recordIds = new Set(journal.events.map(({ promise }) => promise.id));
+  const ownWaits = new Set(journal.events.flatMap(({ event }) => (isWait(event) ? [event.op] : [])));
   const { key } = splitKey(localId(id, namespace));
   const starter = splitKey(tags[STARTER] ?? "").key;
   const awaited: History["awaited"] = {};
-  // The last callbacks that the function heard of are in no record.
+  // The last callbacks whose values the function got are in no record.
   for (const record of callbacks) if (record.id.startsWith(callbackId(run, ""))) awaited[record.id] = bare(record);
-  const heard = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !own.has(path));
-  for (const name of new Set([...heard.map(nameIn), ...startedIn(journal)])) {
+  const otherWaits = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !ownWaits.has(path));
+  for (const name of new Set([...otherWaits.map(nameIn), ...journal.startedJobs])) {
     for (const owner of new Set([key, starter, ""])) {
       const record = await get(namespace + owner + name);
       if (record) awaited[name] ??= bare(record);
     }
   }
-  return { records: [...known].map((of) => bare(read.get(of) as PromiseRecord)), awaited };
+  return { records: [...recordIds].map((of) => bare(records.get(of) as PromiseRecord)), awaited };
 }
 
 /** The promises of the callbacks of a job's runs; none if the server refuses the search. */
 async function callbacksOf(client: ResonateClient, id: string): Promise<PromiseRecord[]> {
-  const found: PromiseRecord[] = [];
+  const callbacks: PromiseRecord[] = [];
   try {
     for await (const page of pagesOf(client, { tags: { "resonate:origin": id } }))
-      found.push(...page.filter((each) => isCallback(each.id, id)));
-    return found;
+      callbacks.push(...page.filter((each) => isCallback(each.id, id)));
+    return callbacks;
   } catch (error) {
-    if (error instanceof SearchRefused) return found;
+    if (error instanceof SearchRefused) return callbacks;
     throw error;
   }
 }
 
 const isWait = ({ kind }: JournalEntry) => kind === "sleep" || kind === "ask";
 
-/** The name of a job's file, without its ending. Jobs of which a name cannot hold all are told apart by a hash. */
+/** The name of a job's file, without its ending. A hash distinguishes jobs whose names do not fit into a file name. */
 export async function fileNameOf(job: string): Promise<string> {
   const name = job.replace(/[^\w.~-]/g, "_").slice(0, 100);
   return name === job ? name : `${name}-${(await hashed(job)).slice(0, 8)}`;

@@ -28,7 +28,7 @@ one that is limited to a namespace may not search.`,
 );
 
 /** How many jobs are examined at once. */
-const AT_ONCE = 16;
+const MAX_CONCURRENT_JOBS = 16;
 
 const STATES = ["blocked", "failing", "asking"] as const;
 
@@ -41,7 +41,7 @@ interface Trouble {
   says: string;
 }
 
-interface Found {
+interface Examination {
   /** How many jobs are under way, by kind. */
   running: Record<string, number>;
   trouble: Trouble[];
@@ -52,12 +52,12 @@ interface Found {
 /** Examines the jobs under way. @throws {SearchRefused} */
 async function examineJobs(
   { client, namespace, group }: Pick<Server, "client" | "namespace" | "group">,
-  most: number,
-  only: string | undefined,
-): Promise<Found> {
-  const found: Found = { running: {}, trouble: [], more: false };
+  maxJobs: number,
+  kindOption: string | undefined,
+): Promise<Examination> {
+  const result: Examination = { running: {}, trouble: [], more: false };
   const feeds = new ProgressFeeds(client);
-  const queue = new PQueue({ concurrency: AT_ONCE });
+  const queue = new PQueue({ concurrency: MAX_CONCURRENT_JOBS });
   const tags = { "resonate:target": `poll://any@${group}` };
   const examine = async (promise: PromiseRecord, kind: string) => {
     const { id } = promise;
@@ -67,23 +67,23 @@ async function examineJobs(
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";
     if (state === "asking" && !isAsking) return;
-    found.trouble.push({ job: id.slice(namespace.length), kind, state, says: doing(entry, Date.now()) ?? "" });
+    result.trouble.push({ job: id.slice(namespace.length), kind, state, says: doing(entry, Date.now()) ?? "" });
   };
-  let examined = 0;
+  let examinedCount = 0;
   for await (const page of pagesOf(client, { state: "pending", tags })) {
-    found.more = examined >= most;
-    if (found.more) break;
+    result.more = examinedCount >= maxJobs;
+    if (result.more) break;
     const jobs = page.flatMap((promise) => {
       const kind = kindOf(promise);
       const isOther = !promise.id.startsWith(namespace) || !isRoot(promise.id);
-      return isOther || kind === undefined || (only ?? kind) !== kind ? [] : [{ promise, kind }];
+      return isOther || kind === undefined || (kindOption ?? kind) !== kind ? [] : [{ promise, kind }];
     });
-    for (const { kind } of jobs) found.running[kind] = (found.running[kind] ?? 0) + 1;
+    for (const { kind } of jobs) result.running[kind] = (result.running[kind] ?? 0) + 1;
     await queue.addAll(jobs.map((job) => () => examine(job.promise, job.kind)));
-    examined += jobs.length;
+    examinedCount += jobs.length;
   }
-  found.trouble.sort((a, b) => a.kind.localeCompare(b.kind) || STATES.indexOf(a.state) - STATES.indexOf(b.state));
-  return found;
+  result.trouble.sort((a, b) => a.kind.localeCompare(b.kind) || STATES.indexOf(a.state) - STATES.indexOf(b.state));
+  return result;
 }
 
 function kindOf({ param }: PromiseRecord): string | undefined {
@@ -93,18 +93,18 @@ function kindOf({ param }: PromiseRecord): string | undefined {
 
 export async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: OPTIONS });
-  const { kind: only, json } = values;
-  const most = Number(values.most);
-  if (!(most >= 1)) throw new WrongArguments("--most must be a number from 1 on.");
+  const { kind: kindOption, json } = values;
+  const maxJobs = Number(values.most);
+  if (!(maxJobs >= 1)) throw new WrongArguments("--most must be a number from 1 on.");
   const { all, more } = await withServer(values, async ({ client, namespace, group }) => {
     const server = { client, namespace, group: values.group ?? group };
-    const { running, trouble, more } = await examineJobs(server, most, only);
+    const { running, trouble, more } = await examineJobs(server, maxJobs, kindOption);
     const pauses = new PausedJobs(client, namespace);
-    const kinds = [...new Set([...Object.keys(running), ...(only === undefined ? [] : [only])])].sort();
+    const kinds = [...new Set([...Object.keys(running), ...(kindOption === undefined ? [] : [kindOption])])].sort();
     const ofKind = async (kind: string) => {
-      const paused = await pauses.find(kind);
+      const pause = await pauses.find(kind);
       const own = trouble.filter((one) => one.kind === kind);
-      return { kind, running: running[kind] ?? 0, paused_since: paused?.createdAt, trouble: own };
+      return { kind, running: running[kind] ?? 0, paused_since: pause?.createdAt, trouble: own };
     };
     return { all: await Promise.all(kinds.map(ofKind)), more };
   });
@@ -116,5 +116,5 @@ export async function run(args: string[]): Promise<void> {
     for (const { job, state, says } of trouble) console.log(`  ${state.padEnd(8)} ${job}: ${says}`);
   }
   if (all.length === 0) console.log("No job is under way.");
-  if (more) console.log(`There are more than ${most}: --most looks at more of them.`);
+  if (more) console.log(`There are more than ${maxJobs}: --most examines more of them.`);
 }

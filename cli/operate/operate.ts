@@ -35,7 +35,7 @@ export const usage = usageOf(
   pause, resume           JOB …, --kind KIND, --caller NAME, or --all: workers take none of them, or take them again
   stop-starts, allow-starts
   block NAME, unblock NAME    a caller, by its name in logs
-  trail                   who did what, as lines of JSON, oldest first; --after N goes on
+  trail                   who did what, as lines of JSON, oldest first; --after N continues after entry N
 
 A FILTER is --state (failed, blocked, failing, answer, sleeping, job, worker; default failed), --kind, --reason (an error's first
 line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.`,
@@ -54,7 +54,7 @@ function askAt(url: string | undefined, data: string): Ask {
     client.ask(body ? "POST" : "GET", `/operate/${path}`, query, body && JSON.stringify(body));
 }
 
-interface Asked {
+interface Command {
   ask: Ask;
   what: string;
   names: string[];
@@ -69,7 +69,7 @@ export async function run(args: string[]): Promise<void> {
   const [what = "overview", ...names] = positionals;
   const { state, kind, reason, caller } = values;
   const filter = { state, kind, reason, caller } as Filter;
-  const answer = await does({ ask: askAt(values.url, values.data), what, names, filter, values });
+  const answer = await answerTo({ ask: askAt(values.url, values.data), what, names, filter, values });
   if (answer !== undefined) console.log(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }
 
@@ -78,29 +78,29 @@ interface Answer {
   text: string;
 }
 
-async function does(asked: Asked): Promise<Answer | undefined> {
-  const { ask, what, names, filter, values } = asked;
+async function answerTo(command: Command): Promise<Answer | undefined> {
+  const { ask, what, names, filter, values } = command;
   switch (what) {
     case "overview":
       return overviewOf(await ask<Overview>("overview", { span: values.span }));
     case "jobs":
-      return listOf(await ask<Found>("jobs", filter));
+      return listOf(await ask<JobListing>("jobs", filter));
     case "job": {
-      const found = await ask<object>("job", { job: names[0], ...(values.values && { values: "1" }) });
-      return { json: found, text: JSON.stringify(found, undefined, 2) };
+      const job = await ask<object>("job", { job: names[0], ...(values.values && { values: "1" }) });
+      return { json: job, text: JSON.stringify(job, undefined, 2) };
     }
     case "trail":
-      return printTrail(ask, Number(values.after ?? 0));
+      return printAuditLog(ask, Number(values.after ?? 0));
     case "retry":
     case "cancel":
-      return onJobs(asked, what);
+      return onJobs(command, what);
     default:
-      return outcomeOf(await act(ask, actionOf(asked)));
+      return outcomeOf(await runAction(ask, actionOf(command)));
   }
 }
 
 /** @throws {WrongArguments} if the arguments name no action */
-function actionOf({ what, names, values }: Asked): Action {
+function actionOf({ what, names, values }: Command): Action {
   const [name] = names;
   switch (what) {
     case "pause":
@@ -124,17 +124,18 @@ function actionOf({ what, names, values }: Asked): Action {
   }
 }
 
-async function onJobs({ ask, names, filter, values }: Asked, what: "retry" | "cancel"): Promise<Answer> {
+async function onJobs({ ask, names, filter, values }: Command, what: "retry" | "cancel"): Promise<Answer> {
   const from = what === "retry" && { from: values["from-start"] ? ("start" as const) : ("last" as const) };
-  if (names.length > 0) return outcomeOf(await act(ask, { do: what, jobs: names, ...from } as Action));
+  if (names.length > 0) return outcomeOf(await runAction(ask, { do: what, jobs: names, ...from } as Action));
   const until = Date.now();
-  const found = await ask<Found>("jobs", { ...filter, until });
-  if (values.apply) return outcomeOf(await act(ask, { do: what, filter: { ...filter, until }, ...from } as Action));
-  const { json, text } = listOf(found);
+  const listing = await ask<JobListing>("jobs", { ...filter, until });
+  if (values.apply)
+    return outcomeOf(await runAction(ask, { do: what, filter: { ...filter, until }, ...from } as Action));
+  const { json, text } = listOf(listing);
   return { json, text: `${text}\nNothing was done. Add --apply.` };
 }
 
-async function act(ask: Ask, action: Action): Promise<ActionState> {
+async function runAction(ask: Ask, action: Action): Promise<ActionState> {
   let state = await ask<ActionState>("act", {}, action);
   while (!state.is_over) {
     await sleep(1_000);
@@ -149,14 +150,14 @@ function outcomeOf(state: ActionState): Answer {
   return { json: state, text: lines.join("\n") || "It is done." };
 }
 
-interface Found {
+interface JobListing {
   count: number;
   jobs: { job: string; state: string; says: string }[];
 }
 
-function listOf(found: Found): Answer {
-  const lines = found.jobs.map(({ job, state, says }) => `  ${state.padEnd(8)} ${job}: ${says}`);
-  return { json: found, text: [`${found.count} jobs`, ...lines].join("\n") };
+function listOf(listing: JobListing): Answer {
+  const lines = listing.jobs.map(({ job, state, says }) => `  ${state.padEnd(8)} ${job}: ${says}`);
+  return { json: listing, text: [`${listing.count} jobs`, ...lines].join("\n") };
 }
 
 function overviewOf(overview: Overview): Answer {
@@ -174,7 +175,7 @@ function overviewOf(overview: Overview): Answer {
     ...waits.map(({ kind, state, n }) => `  ${n} of ${kind}: ${state}`),
     ...workers.map(
       ({ worker, at, slots, isRunner }) =>
-        `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots${isRunner && slots.running === 0 ? ", asleep until the next job" : ""}, heard of ${new Date(at).toISOString()}`,
+        `worker ${worker.slice(0, 8)}: ${slots.running} of ${slots.most} slots${isRunner && slots.running === 0 ? ", asleep until the next job" : ""}, last report ${new Date(at).toISOString()}`,
     ),
     ...callers.map(
       ({ key, label = key, started, running, bytes, rows }) =>
@@ -188,14 +189,14 @@ function serverOf(resonate: Overview["resonate"]): string[] {
   if (!resonate) return ["The Resonate server does not answer."];
   const { release, ms, size, most, today } = resonate;
   const MB = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-  const stored = size === undefined ? "its size is told by its database" : `${MB(size)} stored`;
+  const storage = size === undefined ? "only its database knows its size" : `${MB(size)} stored`;
   return [
-    `The Resonate server (${release}) answers in ${ms} ms; ${stored}${most === undefined ? "" : ` of ${MB(most)}`}.`,
+    `The Resonate server (${release}) answers in ${ms} ms; ${storage}${most === undefined ? "" : ` of ${MB(most)}`}.`,
     ...(today ? [`Today: ${today.written} rows written, ${today.requests} requests.`] : []),
   ];
 }
 
-async function printTrail(ask: Ask, from: number): Promise<undefined> {
+async function printAuditLog(ask: Ask, from: number): Promise<undefined> {
   for (let after = from; ; ) {
     const { entries } = await ask<{ entries: TrailEntry[] }>("trail", { after, limit: 1_000 });
     for (const entry of entries) console.log(JSON.stringify(entry));

@@ -7,7 +7,7 @@ import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 export const usage = usageOf(
   "KIND [options]",
   `\`pause\` makes workers stop running jobs of a kind. Within five seconds they start none and resume none that sleeps or waits;
-jobs that execute at the moment go on to their next sleep or end. Jobs can still be started, and wait. The pause lasts until
+jobs that execute at the moment continue to their next sleep or end. Jobs can still be started, and wait. The pause lasts until
 \`resume\`, also when servers or workers restart. Deadlines do not move.`,
   SERVER_OPTIONS,
 );
@@ -23,7 +23,7 @@ export async function run(args: string[], command: string): Promise<void> {
       console.log(`Jobs of the kind ${kind} are paused since ${new Date(since).toISOString()}.`);
     } else {
       const wasPaused = await kinds.resume(kind);
-      console.log(wasPaused ? `Jobs of the kind ${kind} go on.` : `Jobs of the kind ${kind} were not paused.`);
+      console.log(wasPaused ? `Jobs of the kind ${kind} continue.` : `Jobs of the kind ${kind} were not paused.`);
     }
   });
 }

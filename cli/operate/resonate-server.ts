@@ -4,7 +4,7 @@ import { ResonateUnavailable, SearchRefused } from "../../core/resonate/connecti
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { option, optionOr, readArguments, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
-import { readProject, typed } from "../project.ts";
+import { commandLine, readProject } from "../project.ts";
 
 /** The options that select the server. */
 export const SERVER_OPTIONS = {
@@ -67,7 +67,7 @@ export async function withServer<T>(values: ServerValues, work: (server: Server)
 
 function explain(error: Error, { url, tokenSource, namespace }: Server): string {
   if (error instanceof SearchRefused) {
-    const remedy = `${typed(readProject(), "keys", "--operator")} makes one that may, or --url takes a deployment's operator's`;
+    const remedy = `${commandLine(readProject(), "keys", "--operator")} creates one that may, or --url accepts a deployment's operator's`;
     return `The Resonate server at ${url} does not let the token in ${tokenSource} search: ${remedy}.`;
   }
   if (!(error instanceof ResonateUnavailable)) return error.message;

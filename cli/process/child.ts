@@ -9,13 +9,13 @@ export interface Child {
   readonly stderr: Readable;
   /** The process's file descriptor 3. */
   readonly control: Readable;
-  readonly exited: Promise<Ending>;
+  readonly exited: Promise<ExitStatus>;
   /** Sends SIGTERM, and SIGKILL if it still runs after its grace period. */
   stop(): void;
   kill(signal: NodeJS.Signals): void;
 }
 
-interface Ending {
+interface ExitStatus {
   exitCode: number | undefined;
   signal: string | undefined;
 }

@@ -13,9 +13,9 @@ export class Cleanups implements AsyncDisposable {
 
   /** Hands everything over to a new object, so that the end of this one undoes nothing. */
   move(): Cleanups {
-    const moved = new Cleanups();
-    moved.#all = this.#all.splice(0);
-    return moved;
+    const cleanups = new Cleanups();
+    cleanups.#all = this.#all.splice(0);
+    return cleanups;
   }
 
   /** @throws the first error, after everything was tried */

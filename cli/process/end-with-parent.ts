@@ -24,14 +24,14 @@ export function endWithParent(child: Pick<ChildProcess, "pid" | "once">): void {
   const { pid } = child;
   if (pid === undefined) return; // The process did not start; its error event has the reason.
   pids.add(pid);
-  tell(`+${pid}`);
+  notify(`+${pid}`);
   child.once("exit", () => {
     pids.delete(pid);
-    tell(`-${pid}`);
+    notify(`-${pid}`);
   });
 }
 
-function tell(line: string): void {
+function notify(line: string): void {
   watchdog ??= startWatchdog();
   watchdog.stdin?.write(`${line}\n`);
 }
@@ -44,7 +44,7 @@ function startWatchdog(): ChildProcess {
   });
   child.once("exit", () => {
     watchdog = undefined;
-    for (const pid of pids) tell(`+${pid}`);
+    for (const pid of pids) notify(`+${pid}`);
   });
   child.stdin.on("error", () => {}); // The exit event follows and starts another watchdog.
   // Neither the watchdog nor the pipe to it keeps this process running.

@@ -1,15 +1,15 @@
 import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { HOST } from "./ports.ts";
-import { type Service, type Supervised, supervise } from "./supervise.ts";
+import { type Service, type SupervisedService, supervise } from "./supervise.ts";
 
 /** A service behind a reverse proxy, whose process can be replaced by one of a newer version without an interruption. */
 export class ReplaceableService {
   readonly #proxy: ReverseProxy;
   readonly #say: (message: string) => void;
-  #current: Supervised | undefined;
+  #current: SupervisedService | undefined;
   /** Processes that are starting, or that were replaced and finish their requests. */
-  readonly #others = new Set<Supervised>();
+  readonly #others = new Set<SupervisedService>();
 
   constructor(proxy: ReverseProxy, say: (message: string) => void) {
     this.#proxy = proxy;
@@ -23,33 +23,33 @@ export class ReplaceableService {
    * @throws {Error} with the last output of a version that does not start
    */
   async replace(service: Service, port: number, { waits = false } = {}): Promise<void> {
-    // Held back until the version is ready: if it does not start, its output is in the error instead.
-    const held: [string, "stdout" | "stderr"][] = [];
-    let hold = (...line: (typeof held)[number]): void => {
-      held.push(line);
+    // Buffered until the version is ready: if it does not start, its output is in the error instead.
+    const buffer: [string, "stdout" | "stderr"][] = [];
+    let onLine = (...line: (typeof buffer)[number]): void => {
+      buffer.push(line);
     };
-    const next = supervise({ ...service, onLine: (...line) => hold(...line) }, this.#say, { attempts: 1 });
+    const next = supervise({ ...service, onLine: (...line) => onLine(...line) }, this.#say, { attempts: 1 });
     this.#others.add(next);
     await Promise.race([next.ready, next.ended]).finally(() => this.#others.delete(next));
-    hold = (...line) => service.onLine?.(...line);
-    for (const line of held) hold(...line);
-    const before = this.#current;
+    onLine = (...line) => service.onLine?.(...line);
+    for (const line of buffer) onLine(...line);
+    const previous = this.#current;
     this.#current = next;
     this.#proxy.forwardTo(port);
     next.ended.catch((error: Error) => this.#say(error.message));
-    if (!before) return;
-    this.#others.add(before);
-    const ended = before.stop().finally(() => this.#others.delete(before));
-    if (waits) await ended;
+    if (!previous) return;
+    this.#others.add(previous);
+    const stop = previous.stop().finally(() => this.#others.delete(previous));
+    if (waits) await stop;
   }
 
-  /** Stops all processes, and kills those that take longer than `patience` milliseconds. */
-  async stop(patience: number): Promise<void> {
+  /** Stops all processes, and kills those that take longer than `timeout` milliseconds. */
+  async stop(timeout: number): Promise<void> {
     this.#proxy.close();
     const all = [...this.#others, ...(this.#current ? [this.#current] : [])];
-    const late = setTimeout(() => all.forEach((each) => void each.kill()), patience);
+    const timer = setTimeout(() => all.forEach((each) => void each.kill()), timeout);
     await Promise.all(all.map((each) => each.stop()));
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }
 
@@ -60,8 +60,8 @@ interface ReverseProxy {
   close(): void;
 }
 
-/** How long an idle connection to the process is kept, in milliseconds: less than the process itself keeps it. */
-const KEPT = 2_000;
+/** How long an idle connection to the process stays open: less than the process itself keeps it. */
+const IDLE_CONNECTION_MS = 2_000;
 
 /** The process behind the proxy, and the connections to it. */
 interface Target {
@@ -81,7 +81,7 @@ export async function openReverseProxy(host: string, port: number): Promise<Reve
   await once(server.listen(port, host), "listening");
   return {
     forwardTo(port) {
-      target = { port, agent: new Agent({ keepAlive: true, timeout: KEPT }) };
+      target = { port, agent: new Agent({ keepAlive: true, timeout: IDLE_CONNECTION_MS }) };
       first.resolve();
     },
     close() {

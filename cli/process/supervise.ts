@@ -15,7 +15,7 @@ export interface Service {
   onLine?(line: string, stream: "stdout" | "stderr"): void;
 }
 
-export interface Supervised {
+export interface SupervisedService {
   /** Resolves when the service is ready for the first time; stays pending if it never is. */
   readonly ready: Promise<void>;
   /** Resolves after `stop`; rejects with the last output if the service does not start. */
@@ -27,16 +27,16 @@ export interface Supervised {
 }
 
 /** How many processes in a row may end before they are ready. */
-const ATTEMPTS = 4;
-/** How long a process may take to become ready, in milliseconds: long, for busy machines. */
-export const READY_TIMEOUT = 180_000;
-/** The time until the first report of waiting, and the interval of further reports, in milliseconds. */
-const FIRST_WORD = 5_000;
-const NEXT_WORD = 15_000;
-const FIRST_DELAY = 250;
-const LONGEST_DELAY = 10_000;
-/** A process that has run this long resets the back-off, in milliseconds. */
-const LONG_LIFE = 30_000;
+const MAX_ATTEMPTS = 4;
+/** How long a process may take to become ready: long, for busy machines. */
+export const READY_TIMEOUT_MS = 180_000;
+/** The time until the first report of waiting, and the interval of further reports. */
+const FIRST_REPORT_MS = 5_000;
+const REPORT_INTERVAL_MS = 15_000;
+const MIN_RESTART_DELAY_MS = 250;
+const MAX_RESTART_DELAY_MS = 10_000;
+/** A process that has run this long resets the back-off. */
+const STABLE_LIFE_MS = 30_000;
 
 /**
  * Starts a service and restarts it with back-off when its process ends; reports through `say`. `attempts` is the number of
@@ -45,14 +45,14 @@ const LONG_LIFE = 30_000;
 export function supervise(
   service: Service,
   say: (message: string) => void,
-  { attempts = ATTEMPTS }: { attempts?: number } = {},
-): Supervised {
+  { attempts = MAX_ATTEMPTS }: { attempts?: number } = {},
+): SupervisedService {
   const firstReady = Promise.withResolvers<void>();
   const stopping = new AbortController();
   let child: Child | undefined;
 
   async function run(): Promise<void> {
-    let left = attempts;
+    let attemptsLeft = attempts;
     let shortLives = 0;
     for (let lives = 1; ; lives++) {
       const startedAt = Date.now();
@@ -65,14 +65,14 @@ export function supervise(
       });
       if (stopping.signal.aborted) return;
 
-      left = wasReady ? ATTEMPTS : left - 1;
-      if (left === 0) {
+      attemptsLeft = wasReady ? MAX_ATTEMPTS : attemptsLeft - 1;
+      if (attemptsLeft === 0) {
         const refusal = service.refusal?.(lastLines);
         if (refusal !== undefined) throw new Error(`${service.name} does not start: ${refusal}`);
         throw new Error([`${service.name} does not start (${ending}). Its last output:`, ...lastLines].join("\n  "));
       }
-      shortLives = Date.now() - startedAt > LONG_LIFE ? 1 : shortLives + 1;
-      const delay = Math.min(FIRST_DELAY * 2 ** (shortLives - 1), LONGEST_DELAY);
+      shortLives = Date.now() - startedAt > STABLE_LIFE_MS ? 1 : shortLives + 1;
+      const delay = Math.min(MIN_RESTART_DELAY_MS * 2 ** (shortLives - 1), MAX_RESTART_DELAY_MS);
       say(`${service.name} ended (${ending}); starting it again in ${delay / 1_000} s`);
       await sleep(delay, undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
@@ -94,15 +94,15 @@ export function supervise(
 }
 
 async function live(child: Child, { name, health }: Service, say: (message: string) => void, onReady: () => void) {
-  const over = new AbortController();
-  const ended = child.exited.finally(() => over.abort());
-  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(READY_TIMEOUT)]);
+  const exit = new AbortController();
+  const statusAtExit = child.exited.finally(() => exit.abort());
+  const signal = AbortSignal.any([exit.signal, AbortSignal.timeout(READY_TIMEOUT_MS)]);
   const wasReady = await waitUntilUp(name, health, signal, say);
-  const silent = !wasReady && !over.signal.aborted;
+  const isSilent = !wasReady && !exit.signal.aborted;
   if (wasReady) onReady();
-  if (silent) child.kill("SIGKILL");
-  const { exitCode, signal: endedBy } = await ended;
-  const ending = silent ? `no answer in ${READY_TIMEOUT / 1_000} s` : (endedBy ?? `exit code ${exitCode}`);
+  if (isSilent) child.kill("SIGKILL");
+  const { exitCode, signal: endSignal } = await statusAtExit;
+  const ending = isSilent ? `no answer in ${READY_TIMEOUT_MS / 1_000} s` : (endSignal ?? `exit code ${exitCode}`);
   return { wasReady, ending };
 }
 
@@ -114,11 +114,11 @@ export async function waitUntilUp(
   say: (message: string) => void,
 ): Promise<boolean> {
   const since = Date.now();
-  const word = () => {
+  const report = () => {
     say(`Waiting for ${name} to answer at ${url} (${Math.round((Date.now() - since) / 1_000)} s) ...`);
-    timer = setTimeout(word, NEXT_WORD);
+    timer = setTimeout(report, REPORT_INTERVAL_MS);
   };
-  let timer = setTimeout(word, FIRST_WORD);
+  let timer = setTimeout(report, FIRST_REPORT_MS);
   try {
     return await isAnswering(url, signal);
   } finally {
@@ -146,16 +146,19 @@ export async function isOk(url: string, signal?: AbortSignal): Promise<boolean> 
   }
 }
 
-/** Passes on each output line. The returned list always holds the last 20 lines. */
+/** How many lines of output an error shows. */
+const MAX_LAST_LINES = 20;
+
+/** Passes on each output line. The returned list always holds the last lines. */
 function follow(child: Child, { rewrite = (line) => line, onLine }: Service): readonly string[] {
-  const last: string[] = [];
+  const lastLines: string[] = [];
   for (const stream of ["stdout", "stderr"] as const) {
-    createInterface({ input: child[stream] }).on("line", (written) => {
-      const line = rewrite(written);
-      last.push(stripVTControlCharacters(line));
-      if (last.length > 20) last.shift();
+    createInterface({ input: child[stream] }).on("line", (text) => {
+      const line = rewrite(text);
+      lastLines.push(stripVTControlCharacters(line));
+      if (lastLines.length > MAX_LAST_LINES) lastLines.shift();
       onLine?.(line, stream);
     });
   }
-  return last;
+  return lastLines;
 }

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
-import { watchFiles } from "./watch-files.ts";
+import { FileWatcher } from "./watch-files.ts";
 
 test("a folder that the system does not watch is reported, once for all of them", () => {
   const root = mkdtempSync(join(tmpdir(), "watch-"));
@@ -11,15 +11,15 @@ test("a folder that the system does not watch is reported, once for all of them"
   fs.mkdirSync(join(root, "b"));
   const { watch } = fs;
   const limit = Object.assign(new Error("the limit is reached"), { code: "ENOSPC" });
-  const limited = (folder: string, ...others: unknown[]) => {
+  const watchRootOnly = (folder: string, ...others: unknown[]) => {
     if (folder !== root) throw limit;
     return watch(folder, ...(others as []));
   };
-  Object.assign(fs, { watch: limited });
+  Object.assign(fs, { watch: watchRootOnly });
   syncBuiltinESMExports();
   const onLimit = vi.fn();
   try {
-    watchFiles(root, [], () => {}, onLimit).close();
+    new FileWatcher(root, { ignoredFolders: [], onChange() {}, onLimit }).close();
     expect(onLimit.mock.calls).toEqual([[limit]]);
   } finally {
     Object.assign(fs, { watch });

@@ -1,78 +1,92 @@
 import { type FSWatcher, readdirSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 
-/** How long changes are collected, in milliseconds: an editor may write several files, or one file in several steps. */
-const SETTLE = 40;
+/** How long changes are collected: an editor may write several files, or one file in several steps. */
+const COLLECTION_MS = 40;
+
+interface WatchOptions {
+  /** Absolute paths of folders that are not watched. */
+  ignoredFolders: readonly string[];
+  /** Receives the absolute paths of changed files. */
+  onChange(paths: ReadonlySet<string>): void;
+  /** Receives the first error if the system watches no more folders. */
+  onLimit(error: Error): void;
+}
 
 /**
- * Calls `onChange` with the absolute paths of changed files below `root`. It skips `node_modules`, names that begin with
- * a dot, and the folders in `ignored`. Calls `onLimit` with the first error if the system watches no more folders.
+ * Watches the files below `root`. It skips `node_modules`, names that begin with a dot, and the ignored folders.
  *
  * It does not use the option `recursive` of `fs.watch`, which on Linux also watches `node_modules`.
  */
-export function watchFiles(
-  root: string,
-  ignored: readonly string[],
-  onChange: (paths: ReadonlySet<string>) => void,
-  onLimit: (error: Error) => void,
-): { close(): void } {
-  const watchers = new Map<string, FSWatcher>();
-  let changed = new Set<string>();
-  let timer: NodeJS.Timeout | undefined;
-  let isLimited = false;
+export class FileWatcher {
+  readonly #options: WatchOptions;
+  readonly #watchers = new Map<string, FSWatcher>();
+  #changes = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  #isLimited = false;
 
-  const note = (path: string) => {
-    changed.add(path);
-    timer ??= setTimeout(() => {
-      timer = undefined;
-      const paths = changed;
-      changed = new Set();
-      onChange(paths);
-    }, SETTLE);
-  };
+  constructor(root: string, options: WatchOptions) {
+    this.#options = options;
+    this.#add(root, false);
+  }
 
-  const add = (folder: string, isNew: boolean) => {
-    if (watchers.has(folder) || ignored.includes(folder)) return;
-    let entries: ReturnType<typeof list>;
+  close(): void {
+    clearTimeout(this.#timer);
+    for (const folder of [...this.#watchers.keys()]) this.#remove(folder);
+  }
+
+  #add(folder: string, isNew: boolean): void {
+    if (this.#watchers.has(folder) || this.#options.ignoredFolders.includes(folder)) return;
+    let entries: ReturnType<typeof entriesOf>;
     try {
-      const watcher = watch(folder, (_event, name) => {
-        if (name === null || isLeftOut(name)) return;
-        const path = join(folder, name);
-        note(path);
-        const info = statSync(path, { throwIfNoEntry: false });
-        // The files of a new folder may have been written before the folder was watched.
-        if (info?.isDirectory()) add(path, true);
-        if (!info) forget(path);
-      });
-      watcher.on("error", () => forget(folder));
-      watchers.set(folder, watcher);
-      entries = list(folder);
+      const watcher = watch(folder, (_event, name) => this.#onEvent(folder, name));
+      watcher.on("error", () => this.#remove(folder));
+      this.#watchers.set(folder, watcher);
+      entries = entriesOf(folder);
     } catch (error) {
-      const isLimit = /^(ENOSPC|EMFILE)$/.test((error as NodeJS.ErrnoException).code ?? "");
-      if (isLimit && !isLimited) onLimit(error as Error);
-      isLimited ||= isLimit;
-      return forget(folder); // Else the folder has been removed.
+      this.#checkLimit(error as NodeJS.ErrnoException);
+      this.#remove(folder); // Else the folder has been removed.
+      return;
     }
     for (const entry of entries) {
-      if (entry.isDirectory()) add(join(folder, entry.name), isNew);
-      else if (isNew) note(join(folder, entry.name));
+      if (entry.isDirectory()) this.#add(join(folder, entry.name), isNew);
+      else if (isNew) this.#note(join(folder, entry.name));
     }
-  };
+  }
 
-  const forget = (folder: string) => {
-    watchers.get(folder)?.close();
-    watchers.delete(folder);
-  };
+  #onEvent(folder: string, name: string | null): void {
+    if (name === null || isIgnored(name)) return;
+    const path = join(folder, name);
+    this.#note(path);
+    const info = statSync(path, { throwIfNoEntry: false });
+    // The files of a new folder may have been written before the folder was watched.
+    if (info?.isDirectory()) this.#add(path, true);
+    if (!info) this.#remove(path);
+  }
 
-  add(root, false);
-  return {
-    close() {
-      clearTimeout(timer);
-      for (const folder of [...watchers.keys()]) forget(folder);
-    },
-  };
+  #note(path: string): void {
+    this.#changes.add(path);
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      const paths = this.#changes;
+      this.#changes = new Set();
+      this.#options.onChange(paths);
+    }, COLLECTION_MS);
+  }
+
+  #checkLimit(error: NodeJS.ErrnoException): void {
+    if (this.#isLimited || !/^(ENOSPC|EMFILE)$/.test(error.code ?? "")) return;
+    this.#isLimited = true;
+    this.#options.onLimit(error);
+  }
+
+  #remove(folder: string): void {
+    this.#watchers.get(folder)?.close();
+    this.#watchers.delete(folder);
+  }
 }
 
-const isLeftOut = (name: string) => name.startsWith(".") || name === "node_modules";
+const isIgnored = (name: string) => name.startsWith(".") || name === "node_modules";
 
-const list = (folder: string) => readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !isLeftOut(name));
+const entriesOf = (folder: string) =>
+  readdirSync(folder, { withFileTypes: true }).filter(({ name }) => !isIgnored(name));

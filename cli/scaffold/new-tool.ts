@@ -18,13 +18,13 @@ export interface ToolNames {
 }
 
 /** @throws {WrongArguments} for an invalid name */
-export function toolNames(given: string): ToolNames {
-  if (!/^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(given) || given.length > 60) {
+export function toolNames(name: string): ToolNames {
+  if (!/^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(name) || name.length > 60) {
     throw new WrongArguments(
-      `A tool's name is words of lower-case letters and digits, such as send_invoice, not "${given}".`,
+      `A tool's name is words of lower-case letters and digits, such as send_invoice, not "${name}".`,
     );
   }
-  const words = given.split(/[_-]/);
+  const words = name.split(/[_-]/);
   const [first = "", ...others] = words;
   const camel = first + others.map(capital).join("");
   return {
@@ -47,36 +47,36 @@ export async function toolFiles({ tool, file, code, title }: ToolNames): Promise
   return new Map([...files].map(([path, text]) => [`tools/${file}/${path}`, text]));
 }
 
-const LISTS = { tools: "tools/index.ts", runs: "tools/runs.ts" } as const;
+const LIST_PATHS = { tools: "tools/index.ts", runs: "tools/runs.ts" } as const;
 
 /** The files to write to add a tool to a project: its own and the changed lists. @throws {Error} if it cannot be added */
-export async function addedTool(root: string, names: ToolNames): Promise<ScaffoldFiles> {
+export async function filesWithTool(root: string, names: ToolNames): Promise<ScaffoldFiles> {
   const { file, code } = names;
   if (existsSync(join(root, "tools", file))) throw new Error(`tools/${file} is there already.`);
   const files = await toolFiles(names);
-  for (const [list, path] of Object.entries(LISTS)) {
+  for (const [list, path] of Object.entries(LIST_PATHS)) {
     const text = await readFile(join(root, path), "utf8").catch(() => undefined);
     if (text === undefined) throw new Error(`There is no ${path} here. Run this in the folder of your server.`);
     const end = list === "runs" ? "Run" : "";
     const from = `./${file}/${file}${list === "runs" ? ".run" : ""}.ts`;
-    files.set(path, listed(text, list, `${code}${end}`, from, path));
+    files.set(path, withEntry(text, list, `${code}${end}`, from, path));
   }
   return files;
 }
 
 /** Adds an import and an entry to the text of a list's module. */
-function listed(text: string, list: string, name: string, from: string, path: string): string {
+function withEntry(text: string, list: string, name: string, from: string, path: string): string {
   const entries = new RegExp(`(export const ${list}\\b[^=]*=\\s*\\[)([^\\]]*)\\]`);
   const match = entries.exec(text);
   if (!match) throw new Error(`${path} has no \`export const ${list} = [ … ]\` to add to.`);
   const before = (match[2] ?? "").replace(/,?\s*$/, "");
   const isLong = before.includes("\n");
-  const more = before.trim() === "" ? name : isLong ? `${before},\n  ${name},\n` : `${before}, ${name}`;
-  const added = text.replace(entries, (_all, open: string) => `${open}${more}]`);
+  const newEntries = before.trim() === "" ? name : isLong ? `${before},\n  ${name},\n` : `${before}, ${name}`;
+  const module = text.replace(entries, (_all, open: string) => `${open}${newEntries}]`);
   const line = `import { ${name} } from "${from}";\n`;
-  const last = [...added.matchAll(/^import\b[\s\S]*?;\n/gm)].at(-1);
+  const last = [...module.matchAll(/^import\b[\s\S]*?;\n/gm)].at(-1);
   const at = last ? last.index + last[0].length : 0;
-  return added.slice(0, at) + line + added.slice(at);
+  return module.slice(0, at) + line + module.slice(at);
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -11,11 +11,11 @@ interface Source {
   tarball?: string;
 }
 
-/** The source given by `--package`, or else the source of this package: a packed checkout, a tarball, or a version. */
-export async function sourceOf(given: string | undefined): Promise<Source> {
-  if (given !== undefined) return /\.tgz$/.test(given) ? fromTarball(resolve(given)) : { spec: given };
+/** The source that `--package` names, or else the source of this package: a packed checkout, a tarball, or a version. */
+export async function sourceOf(spec: string | undefined): Promise<Source> {
+  if (spec !== undefined) return /\.tgz$/.test(spec) ? fromTarball(resolve(spec)) : { spec };
   if (isCheckout) return fromTarball(await pack());
-  return (await installedFrom()) ?? { spec: thisPackage().manifest.version };
+  return (await installedTarball()) ?? { spec: thisPackage().manifest.version };
 }
 
 function fromTarball(path: string): Source {
@@ -28,13 +28,13 @@ async function pack(): Promise<string> {
   const folder = join(root, ".build/package");
   await mkdir(folder, { recursive: true });
   console.log("Packing this checkout ...");
-  const packed = await execa("npm", ["pack", "--pack-destination", folder], { cwd: root, reject: false, all: true });
-  if (packed.failed) throw new Error(`The checkout cannot be packed:\n${packed.all}`);
-  return join(folder, String(packed.stdout).trim().split("\n").at(-1) ?? "");
+  const result = await execa("npm", ["pack", "--pack-destination", folder], { cwd: root, reject: false, all: true });
+  if (result.failed) throw new Error(`The checkout cannot be packed:\n${result.all}`);
+  return join(folder, String(result.stdout).trim().split("\n").at(-1) ?? "");
 }
 
 /** The tarball that this package was installed from, if its project names one. */
-async function installedFrom(): Promise<Source | undefined> {
+async function installedTarball(): Promise<Source | undefined> {
   const { root } = thisPackage();
   const project = dirname(dirname(root));
   const text = await readFile(join(project, "package.json"), "utf8").catch(() => "{}");

@@ -14,14 +14,14 @@ interface BannerOptions {
 }
 
 /** The number of hosts with a line of their own. */
-const SHOWN = 4;
+const MAX_HOST_LINES = 4;
 
 /** The text that the launcher prints when everything is up. Only some hosts have a line, so that it fits on a screen. */
 export function banner({ name, url, facts, configCommand, ready }: BannerOptions): string {
-  const shown = localSetups({ name, url }).slice(0, SHOWN);
+  const setups = localSetups({ name, url }).slice(0, MAX_HOST_LINES);
   const clients = [
-    ...shown.map(({ id, host, file, paste }) => [host, file === undefined ? paste : configCommand(id)] as const),
-    ["Others", configCommand(HOSTS.slice(SHOWN).join("|"))] as const,
+    ...setups.map(({ id, host, file, paste }) => [host, file === undefined ? paste : configCommand(id)] as const),
+    ["Others", configCommand(HOSTS.slice(MAX_HOST_LINES).join("|"))] as const,
   ];
   const addresses = [["MCP endpoint", styleText("bold", url)], ...facts] as const;
   const width = Math.max(...[...addresses, ...clients].map(([heading]) => heading.length));
@@ -37,7 +37,7 @@ ${ready} Ctrl-C stops everything.
 }
 
 export function clientText(name: string, url: string, id: string): string {
-  const found = localSetups({ name, url }).find((each) => each.id === id);
-  if (!found) throw new Error(`no client ${id}`);
-  return `${styleText("bold", found.host)}: ${found.file ?? "run in a terminal"}\n\n${found.paste}`;
+  const setup = localSetups({ name, url }).find((each) => each.id === id);
+  if (!setup) throw new Error(`no client ${id}`);
+  return `${styleText("bold", setup.host)}: ${setup.file ?? "run in a terminal"}\n\n${setup.paste}`;
 }

@@ -9,7 +9,7 @@ test("the cancellation of a job is printed, however many other jobs run", async 
   const output = new PassThrough();
   const out = new Console({ output, plain: true });
   for (let n = 0; n < 50; n++) {
-    out.hear("worker", JSON.stringify({ level: "info", msg: "job started", job: `job${n}` }), "stdout");
+    out.onLine("worker", JSON.stringify({ level: "info", msg: "job started", job: `job${n}` }), "stdout");
   }
   output.read();
   out.follow(async (job) => (job === "job49" ? { word: "cancelled" } : undefined));

@@ -1,18 +1,18 @@
 /** The launcher's output: permanent lines and, on a terminal, a changing line below them for each running job. */
 import { stripVTControlCharacters } from "node:util";
-import { type Detail, duration, type LogEntry, mark, parse, plain, raw, readable, timed } from "./report.ts";
+import { type Detail, duration, entryText, type LogEntry, lineText, mark, parse, plain, withTime } from "./report.ts";
 import { parentOf, RunningJobs } from "./running-jobs.ts";
 
-/** How often changing lines are rewritten, in milliseconds, because they show durations. */
-const REFRESH = 500;
-/** How long log lines are collected before the changing lines are rewritten, in milliseconds. */
-const MOMENT = 50;
-/** How often running jobs are polled, in milliseconds, because no log line reports that a sleeping job was cancelled. */
-const POLL = 2_000;
+/** How often changing lines are rewritten, because they show durations. */
+const REFRESH_INTERVAL_MS = 500;
+/** How long log lines are collected before the changing lines are rewritten. */
+const COLLECTION_MS = 50;
+/** How often running jobs are polled, because no log line reports that a sleeping job was cancelled. */
+const POLL_INTERVAL_MS = 2_000;
 /** The largest number of jobs in one poll: more of them take turns. */
-const MOST_POLLED = 20;
+const MAX_JOBS_PER_POLL = 20;
 /** The largest number of failure reasons that are remembered as printed. */
-const MOST_SAID = 10_000;
+const MAX_REASONS = 10_000;
 
 interface ConsoleOptions {
   detail?: Detail;
@@ -30,11 +30,11 @@ export class Console {
   readonly #screen: Screen | undefined;
   readonly #jobs: RunningJobs;
   /** The reasons of failures of child jobs that were printed. */
-  readonly #said = new Set<string>();
+  readonly #reasons = new Set<string>();
   readonly #timers: NodeJS.Timeout[] = [];
   /** How many of the running jobs have had their turn in polls. */
-  #polled = 0;
-  #soon: NodeJS.Timeout | undefined;
+  #pollOffset = 0;
+  #refreshTimer: NodeJS.Timeout | undefined;
   #linkTo: (job: string) => string | undefined = () => undefined;
   #isClosed = false;
 
@@ -48,7 +48,7 @@ export class Console {
   /** Starts to show jobs. `linkTo` returns the page on which a job's questions are answered. */
   follow(hasEnded: EndedJob, linkTo?: (job: string) => string): void {
     if (linkTo) this.#linkTo = linkTo;
-    if (this.#screen) this.#timers.push(setInterval(() => this.#refresh(), REFRESH).unref());
+    if (this.#screen) this.#timers.push(setInterval(() => this.#refresh(), REFRESH_INTERVAL_MS).unref());
     let isPolling = false;
     const poll = async () => {
       if (isPolling) return;
@@ -56,26 +56,27 @@ export class Console {
       await this.#poll(hasEnded).catch(() => {}); // The supervisor reports a server that is down.
       isPolling = false;
     };
-    this.#timers.push(setInterval(poll, POLL).unref());
+    this.#timers.push(setInterval(poll, POLL_INTERVAL_MS).unref());
   }
 
   /** Writes a permanent line with the time of day. */
   say(text: string): void {
-    this.print(timed(text));
+    this.print(withTime(text));
   }
 
   print(text: string): void {
-    if (this.#screen) this.#screen.show(this.#changing(), [text]);
+    if (this.#screen) this.#screen.show(this.#jobLines(), [text]);
     else this.#out.write(`${text}\n`);
   }
 
-  hear(service: string, line: string, stream: "stdout" | "stderr"): void {
+  /** Processes an output line of a service. */
+  onLine(service: string, line: string, stream: "stdout" | "stderr"): void {
     const entry = parse(line);
     const text = entry
-      ? readable(service, entry, this.#detail, this.#linkTo)
-      : raw(service, line, stream, this.#detail);
-    if (entry?.job !== undefined) this.#jobs.hear(entry);
-    if (text !== undefined && (!entry || this.#detail === "all" || this.#stays(entry))) this.say(text);
+      ? entryText(service, entry, this.#detail, this.#linkTo)
+      : lineText(service, line, stream, this.#detail);
+    if (entry?.job !== undefined) this.#jobs.onEntry(entry);
+    if (text !== undefined && (!entry || this.#detail === "all" || this.#isPermanent(entry))) this.say(text);
     else if (entry?.job !== undefined) this.#refreshSoon();
   }
 
@@ -83,61 +84,60 @@ export class Console {
   close(): void {
     this.#isClosed = true;
     for (const timer of this.#timers) clearInterval(timer);
-    clearTimeout(this.#soon);
+    clearTimeout(this.#refreshTimer);
     this.#screen?.show([]);
   }
 
   /** Whether a log line is printed as a permanent line. Others only change the line of their job. */
-  #stays(entry: LogEntry): boolean {
+  #isPermanent(entry: LogEntry): boolean {
     const { msg } = entry;
-    const isJobs = typeof msg === "string" && JOBS.has(msg);
+    const isJobs = typeof msg === "string" && JOB_MESSAGES.has(msg);
     if (!isJobs) return true;
     const parent = parentOf(entry);
     if (parent === undefined) return this.#screen === undefined || this.#isClosed || msg === "job done";
     // The same failure of a job's children is printed once, and their outcomes are not printed.
     if (this.#screen || entry.reason === undefined) return false;
     const reason = `${parent}\n${plain(entry.reason)}`;
-    if (this.#said.has(reason)) return false;
-    if (this.#said.size < MOST_SAID) this.#said.add(reason);
+    if (this.#reasons.has(reason)) return false;
+    if (this.#reasons.size < MAX_REASONS) this.#reasons.add(reason);
     return true;
   }
 
   async #poll(hasEnded: EndedJob): Promise<void> {
     const { names } = this.#jobs;
-    const from = this.#polled < names.length ? this.#polled : 0;
-    this.#polled = from + MOST_POLLED;
-    for (const job of names.slice(from, this.#polled)) {
-      const ended = await hasEnded(job);
-      if (!ended || this.#isClosed) continue;
+    const from = this.#pollOffset < names.length ? this.#pollOffset : 0;
+    this.#pollOffset = from + MAX_JOBS_PER_POLL;
+    for (const job of names.slice(from, this.#pollOffset)) {
+      const end = await hasEnded(job);
+      if (!end || this.#isClosed) continue;
       const took = this.#jobs.end(job);
-      if (ended.word !== undefined && took !== undefined)
-        this.say(`${mark("red", ended.word)} ${job} (${duration(took)})`);
+      if (end.word !== undefined && took !== undefined) this.say(`${mark("red", end.word)} ${job} (${duration(took)})`);
     }
   }
 
   #refreshSoon(): void {
-    this.#soon ??= setTimeout(() => {
-      this.#soon = undefined;
+    this.#refreshTimer ??= setTimeout(() => {
+      this.#refreshTimer = undefined;
       this.#refresh();
-    }, MOMENT).unref();
+    }, COLLECTION_MS).unref();
   }
 
   #refresh(): void {
-    this.#screen?.show(this.#changing());
+    this.#screen?.show(this.#jobLines());
   }
 
-  #changing(): string[] {
+  #jobLines(): string[] {
     return this.#screen && !this.#isClosed ? this.#jobs.lines(this.#screen.size) : [];
   }
 }
 
 /** The messages of the worker's log about jobs. */
-const JOBS = new Set(["job started", "job goes on", "attempt failed", "job blocked", "job done"]);
+const JOB_MESSAGES = new Set(["job started", "job progress", "attempt failed", "job blocked", "job done"]);
 
 type Output = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
 
 /** Makes the terminal cut long lines instead of wrapping them: a wide character takes two columns. */
-const WRAP = { off: "\u001b[?7l", on: "\u001b[?7h" };
+const LINE_WRAPPING = { off: "\u001b[?7l", on: "\u001b[?7h" };
 
 /** Whether written lines can still be changed. */
 const canChange = ({ isTTY }: Output): boolean => isTTY === true && process.env.TERM !== "dumb" && !process.env.CI;
@@ -146,12 +146,12 @@ const canChange = ({ isTTY }: Output): boolean => isTTY === true && process.env.
 class Screen {
   readonly #out: Output;
   /** The lines that change. */
-  #shown: readonly string[] = [];
+  #changingLines: readonly string[] = [];
 
   constructor(out: Output) {
     this.#out = out;
     // At another width, the same lines take another number of rows.
-    out.on("resize", () => this.show(this.#shown));
+    out.on("resize", () => this.show(this.#changingLines));
   }
 
   get size(): { columns: number; rows: number } {
@@ -159,15 +159,16 @@ class Screen {
   }
 
   /** Writes permanent lines, and below them the changing lines in place of the previous ones. */
-  show(changing: readonly string[], staying: readonly string[] = []): void {
-    if (changing.length + staying.length + this.#shown.length === 0) return;
-    const rows = this.#shown.reduce((rows, line) => rows + this.#rowsOf(line), 0);
+  show(changingLines: readonly string[], permanentLines: readonly string[] = []): void {
+    if (changingLines.length + permanentLines.length + this.#changingLines.length === 0) return;
+    const rows = this.#changingLines.reduce((rows, line) => rows + this.#rowsOf(line), 0);
     // A single write avoids flicker. The codes move up, to the left, and clear everything below.
     const clear = rows > 0 ? `\u001b[${rows}A\r\u001b[J` : "";
     const end = (line: string) => `${line}\n`;
-    const changes = changing.length > 0 ? `${WRAP.off}${changing.map(end).join("")}${WRAP.on}` : "";
-    this.#out.write(clear + staying.map(end).join("") + changes);
-    this.#shown = changing;
+    const changes =
+      changingLines.length > 0 ? `${LINE_WRAPPING.off}${changingLines.map(end).join("")}${LINE_WRAPPING.on}` : "";
+    this.#out.write(clear + permanentLines.map(end).join("") + changes);
+    this.#changingLines = changingLines;
   }
 
   /** The number of rows that a line takes: more than one if the terminal has become narrower. */

@@ -10,16 +10,21 @@ export type Detail = "news" | "author" | "all";
 export type LogEntry = Record<string, unknown>;
 
 /** A harmless message that workerd prints at each start with options for V8. */
-const NO_PROBLEM = /NOSENTRY per-isolate bootstrap compile cache/;
+const HARMLESS_LINE = /NOSENTRY per-isolate bootstrap compile cache/;
 
 /** The text to print for an output line that is not JSON; undefined to skip it. */
-export function raw(service: string, line: string, stream: "stdout" | "stderr", detail: Detail): string | undefined {
-  const isShown = detail !== "news" || (stream === "stderr" && !NO_PROBLEM.test(line));
+export function lineText(
+  service: string,
+  line: string,
+  stream: "stdout" | "stderr",
+  detail: Detail,
+): string | undefined {
+  const isShown = detail !== "news" || (stream === "stderr" && !HARMLESS_LINE.test(line));
   return isShown && line.trim() !== "" ? problem(service, line) : undefined;
 }
 
 /** The text to print for a log line; undefined to skip it. `linkTo` returns the page for answers to a job's questions. */
-export function readable(
+export function entryText(
   service: string,
   entry: LogEntry,
   detail: Detail = "news",
@@ -35,7 +40,7 @@ export function readable(
     }
     case "wrapped server says":
       return detail === "news" ? undefined : `${mark("yellow", "server")} ${plain(entry.says)}`;
-    case "job goes on": {
+    case "job progress": {
       if (entry.doing === undefined && detail !== "all") return undefined;
       if (entry.doing === undefined) break;
       const link = entry.asks === undefined ? undefined : linkTo(job);
@@ -59,9 +64,9 @@ export function readable(
 }
 
 /** How many frames of a stack are shown: the innermost ones of the project. */
-const FRAMES = 4;
+const MAX_FRAMES = 4;
 /** The engine's own files in a checkout: their frames are shown only if there are no others. */
-const ENGINE = /[\s(](core|functions|server|worker)\//;
+const ENGINE_PATH = /[\s(](core|functions|server|worker)\//;
 
 /** An error's message and, below it, its stack. */
 function trace(error: unknown): string {
@@ -78,25 +83,25 @@ function frames(stack: unknown): string[] {
     .split("\n")
     .filter((line) => isFrame(line) && /:\d+:\d+\)?$/.test(line) && !/node_modules|\(?node:/.test(line))
     .map((line) => plain(line.replace(/file:\/\/[^\s):]+/, (url) => relative(process.cwd(), fileURLToPath(url)))));
-  const own = all.filter((frame) => !ENGINE.test(frame));
-  return (own.length > 0 ? own : all).slice(0, FRAMES).map((frame) => `${INDENT}${frame}`);
+  const own = all.filter((frame) => !ENGINE_PATH.test(frame));
+  return (own.length > 0 ? own : all).slice(0, MAX_FRAMES).map((frame) => `${INDENT}${frame}`);
 }
 
 const isFrame = (line: string) => /^\s+at /.test(line);
 
 /** Puts the time of day before a line. */
-export function timed(text: string, at = new Date()): string {
+export function withTime(text: string, at = new Date()): string {
   return `${styleText("dim", at.toTimeString().slice(0, 8))}  ${text}`;
 }
 
-export const WIDTH = "complete".length;
+export const MARK_WIDTH = "complete".length;
 /** The indentation of lines below a text, which follows the time of day and the marking word. */
-const INDENT = " ".repeat("00:00:00  ".length + WIDTH + 1);
+const INDENT = " ".repeat("00:00:00  ".length + MARK_WIDTH + 1);
 
 type Color = "cyan" | "yellow" | "green" | "red";
 
 /** Colored only if standard output is a terminal and NO_COLOR is not set. */
-export const mark = (color: Color, word: string) => styleText(color, word.padEnd(WIDTH));
+export const mark = (color: Color, word: string) => styleText(color, word.padEnd(MARK_WIDTH));
 
 const problem = (service: string, text: string) => `${mark("yellow", service)} ${plain(text)}`;
 
@@ -138,6 +143,6 @@ export function wholeDuration(ms: number): string {
     return count === 0 ? "" : `${count} ${count === 1 && unit.name === "days" ? "day" : unit.name}`;
   });
   const first = counts.findIndex(Boolean);
-  const shown = counts.slice(first, first + 2).filter(Boolean);
-  return first < 0 ? "0 s" : shown.join(" ");
+  const largest = counts.slice(first, first + 2).filter(Boolean);
+  return first < 0 ? "0 s" : largest.join(" ");
 }

@@ -1,20 +1,21 @@
 /** The running jobs, according to the worker's log. Each has one changing line. */
 import { styleText } from "node:util";
-import { field, type LogEntry, mark, plain, timed, WIDTH, wholeDuration } from "./report.ts";
+import { field, type LogEntry, MARK_WIDTH, mark, plain, wholeDuration, withTime } from "./report.ts";
 
 /** A running job. Times are milliseconds since the epoch. */
-interface Running {
+interface RunningJob {
   since: number;
-  told: LogEntry;
+  /** The last log line with what the job does. */
+  report: LogEntry;
   failure?: { step: string; attempt: number; reason: string; next: number };
   blocked?: string;
 }
 
-/** The width of a progress bar, in characters. */
-const BAR = 16;
+/** The width of a progress bar. */
+const BAR_CHARACTERS = 16;
 
 export class RunningJobs {
-  readonly #jobs = new Map<string, Running>();
+  readonly #jobs = new Map<string, RunningJob>();
   /** The failure reasons of child jobs, by the name of their parent and their own name. */
   readonly #children = new Map<string, Map<string, string>>();
   readonly #linkTo: (job: string) => string | undefined;
@@ -28,25 +29,25 @@ export class RunningJobs {
   }
 
   /** Processes a log line about a job; ignores other messages. */
-  hear(entry: LogEntry): void {
+  onEntry(entry: LogEntry): void {
     const now = Date.now();
     const job = plain(entry.job);
     const parent = parentOf(entry);
     if (parent !== undefined) {
-      this.#hearChild(parent, job, entry);
+      this.#onChildEntry(parent, job, entry);
       return;
     }
-    const known = this.#jobs.get(job) ?? { since: now, told: {} };
-    const { failure: _failure, blocked: _blocked, ...well } = known;
+    const state = this.#jobs.get(job) ?? { since: now, report: {} };
+    const { failure: _failure, blocked: _blocked, ...well } = state;
     switch (entry.msg) {
       case "job started":
-        this.#jobs.set(job, { since: now, told: entry });
+        this.#jobs.set(job, { since: now, report: entry });
         break;
-      case "job goes on":
+      case "job progress":
         // The entry "attempt failed" has shown a failed step already.
         this.#jobs.set(
           job,
-          field(entry.step, "error") === undefined ? { ...well, told: entry } : { ...known, told: entry },
+          field(entry.step, "error") === undefined ? { ...well, report: entry } : { ...state, report: entry },
         );
         break;
       case "attempt failed": {
@@ -66,24 +67,24 @@ export class RunningJobs {
 
   /** Removes a job that has ended; returns how long it ran in milliseconds, if it was known. */
   end(job: string): number | undefined {
-    const known = this.#jobs.get(job);
+    const state = this.#jobs.get(job);
     this.#jobs.delete(job);
     this.#children.delete(job);
-    return known && Date.now() - known.since;
+    return state && Date.now() - state.since;
   }
 
   /** One line per job, the oldest first, as many as fit. */
   lines({ columns, rows }: { columns: number; rows: number }): string[] {
     const now = Date.now();
-    const most = Math.max(1, rows - 3);
+    const maxLines = Math.max(1, rows - 3);
     const all = [...this.#jobs];
-    const fitting = all.length > most ? all.slice(0, most - 1) : all;
-    const lines = fitting.map(([job, running]) => this.#line(job, running, columns, now));
-    const rest = all.length - fitting.length;
-    return rest > 0 ? [...lines, `${" ".repeat(WIDTH + 11)}and ${rest} more`] : lines;
+    const first = all.length > maxLines ? all.slice(0, maxLines - 1) : all;
+    const lines = first.map(([job, state]) => this.#line(job, state, columns, now));
+    const rest = all.length - first.length;
+    return rest > 0 ? [...lines, `${" ".repeat(MARK_WIDTH + 11)}and ${rest} more`] : lines;
   }
 
-  #hearChild(parent: string, job: string, entry: LogEntry): void {
+  #onChildEntry(parent: string, job: string, entry: LogEntry): void {
     if (!this.#jobs.has(parent)) return;
     const children = this.#children.get(parent) ?? new Map<string, string>();
     this.#children.set(parent, children);
@@ -91,24 +92,24 @@ export class RunningJobs {
     else if (field(entry.step, "error") === undefined) children.delete(job);
   }
 
-  #line(job: string, running: Running, columns: number, now: number): string {
-    const { told, since } = running;
-    const { word, color, text } = this.#doing(job, running, now);
-    const bar = barOf(told.progress);
+  #line(job: string, state: RunningJob, columns: number, now: number): string {
+    const { report, since } = state;
+    const { word, color, text } = this.#doing(job, state, now);
+    const bar = barOf(report.progress);
     const age = `(${wholeDuration(now - since)})`;
     // The widths of the time of day, the word, the bar and the age, with separators.
-    const taken = 10 + WIDTH + 1 + (bar === "" ? 0 : BAR + 1) + 1 + age.length + 1;
-    const body = cut(text === "" ? job : `${job}: ${text}`, columns - taken);
-    return timed(
+    const usedColumns = 10 + MARK_WIDTH + 1 + (bar === "" ? 0 : BAR_CHARACTERS + 1) + 1 + age.length + 1;
+    const body = cut(text === "" ? job : `${job}: ${text}`, columns - usedColumns);
+    return withTime(
       [mark(color, word), ...(bar === "" ? [] : [bar]), body, styleText("dim", age)].join(" "),
       new Date(since),
     );
   }
 
-  #doing(job: string, { told, failure, blocked }: Running, now: number) {
+  #doing(job: string, { report, failure, blocked }: RunningJob, now: number) {
     const is = (word: string, color: "cyan" | "yellow", text: string) => ({ word, color, text });
     if (blocked !== undefined) return is("blocked", "yellow", blocked);
-    const asks = Array.isArray(told.asks) ? told.asks.map(plain).join("; ") : undefined;
+    const asks = Array.isArray(report.asks) ? report.asks.map(plain).join("; ") : undefined;
     if (asks !== undefined) {
       const link = this.#linkTo(job);
       return is("asks", "yellow", link === undefined ? asks : `${link} ${asks}`);
@@ -119,7 +120,7 @@ export class RunningJobs {
       return is("retrying", "yellow", `${step}, attempt ${attempt} failed, ${wait}: ${reason}`);
     }
     const text = [
-      ...(told.doing === undefined ? activityOf(told, now) : [plain(told.doing)]),
+      ...(report.doing === undefined ? activityOf(report, now) : [plain(report.doing)]),
       ...this.#trouble(job),
     ].join("; ");
     return is("running", "cyan", text);
@@ -154,8 +155,8 @@ function barOf(progress: unknown): string {
   const total = Number(field(progress, "total"));
   if (!(total > 0)) return "";
   // Rounded down, so that the bar is full only at the end.
-  const done = Math.floor(Math.min(Math.max(Number(field(progress, "done")) / total, 0), 1) * BAR);
-  return styleText("cyan", "━".repeat(done)) + styleText("dim", "─".repeat(BAR - done));
+  const done = Math.floor(Math.min(Math.max(Number(field(progress, "done")) / total, 0), 1) * BAR_CHARACTERS);
+  return styleText("cyan", "━".repeat(done)) + styleText("dim", "─".repeat(BAR_CHARACTERS - done));
 }
 
 function cut(text: string, width: number): string {

@@ -8,15 +8,15 @@ import type { Project } from "../project.ts";
 import { FILES } from "./wrap-files.ts";
 
 /** The default paths of the list of durable functions. */
-const RUNS = ["tools/runs.ts", "tools/runs.js"];
+const RUNS_PATHS = ["tools/runs.ts", "tools/runs.js"];
 
 /** Loads the project's list of durable functions, without running a worker. */
-export async function wrappedBy({ root, settings }: Project): Promise<readonly RegisteredServer[]> {
+export async function wrappedServers({ root, settings }: Project): Promise<readonly RegisteredServer[]> {
   if (settings.wrapped === FILES.options) {
     const options = JSON.parse(await readFile(join(root, FILES.options), "utf8"));
     return [{ options, snapshot: pathToFileURL(join(root, FILES.snapshot)) }];
   }
-  const path = [...(settings.wrapped === undefined ? [] : [settings.wrapped]), ...RUNS]
+  const path = [...(settings.wrapped === undefined ? [] : [settings.wrapped]), ...RUNS_PATHS]
     .map((path) => join(root, path))
     .find((path) => existsSync(path));
   if (path !== undefined) await import(pathToFileURL(path).href);

@@ -1,14 +1,14 @@
-/** Lets the worker of `wrap` take calls directly from the edge, which may end before they become jobs. */
+/** Lets the worker of `wrap` accept calls directly from the edge, which may end before they become jobs. */
 import type { Log } from "../../core/index.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Pauses } from "../../features/pauses/pauses.ts";
-import { readConfig } from "../../worker/process/worker-config.ts";
-import type { Wrapped } from "../../wrap/index.ts";
+import { readConfig } from "../../worker/config.ts";
+import type { WrapDefinition } from "../../wrap/index.ts";
 import { serveCalls } from "../../wrap/worker/calls-at-once.ts";
 import type { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 
 /** Serves such calls at the address `WRAP_CALLS`, if the environment has one. */
-export function serveCallsOf({ jobs }: Wrapped, server: WrappedServer, env: NodeJS.ProcessEnv, log: Log): void {
+export function serveCallsOf({ jobs }: WrapDefinition, server: WrappedServer, env: NodeJS.ProcessEnv, log: Log): void {
   const { WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
   if (!url || !token) return;
   const config = readConfig(env);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { CARD_TOOLS } from "../../features/cards/card.ts";
-import { builtIn } from "../../functions/calls/index.ts";
-import { type Snapshot, TAKEN } from "../../wrap/snapshot.ts";
-import { checkChosen, leftOut, policyTable } from "./table.ts";
+import { builtIn } from "../../functions/built-in.ts";
+import { BUILT_IN_TOOL_NAMES, type Snapshot } from "../../wrap/snapshot.ts";
+import { checkChosen, omissions, policyTable } from "./table.ts";
 
 const snapshot = (...names: string[]): Snapshot => ({
   server: { name: "acme", version: "1" },
@@ -14,15 +14,17 @@ const snapshot = (...names: string[]): Snapshot => ({
 });
 
 test("a tool with the name of a built-in tool is left out, unless it gets a prefix", () => {
-  expect([...TAKEN].toSorted()).toEqual([...builtIn([]).map(({ name }) => name), ...CARD_TOOLS].toSorted());
+  expect([...BUILT_IN_TOOL_NAMES].toSorted()).toEqual(
+    [...builtIn([]).map(({ name }) => name), ...CARD_TOOLS].toSorted(),
+  );
   const there = snapshot("await_result", "echo");
-  expect(leftOut(there, { name: "acme" })).toEqual([expect.stringMatching(/"await_result" is left out: .*prefix/)]);
+  expect(omissions(there, { name: "acme" })).toEqual([expect.stringMatching(/"await_result" is left out: .*prefix/)]);
   expect(policyTable(there, { name: "acme" })).toHaveLength(2);
-  expect(leftOut(there, { name: "acme", prefix: "my" })).toEqual([]);
+  expect(omissions(there, { name: "acme", prefix: "my" })).toEqual([]);
 });
 
 test("the second of two tools with the same name is left out, and a very long name is shortened", () => {
-  const lines = leftOut(snapshot("echo", "echo", "n".repeat(300)), { name: "acme" });
+  const lines = omissions(snapshot("echo", "echo", "n".repeat(300)), { name: "acme" });
   expect(lines).toEqual([
     '"echo" is left out: another one of its tools is called so.',
     expect.stringMatching(/^"n{60}…" is left out: its name is not of up to 128 letters/),
@@ -32,7 +34,7 @@ test("the second of two tools with the same name is left out, and a very long na
 test("requested tools that do not exist are reported, and a server without a remaining tool is refused", () => {
   const there = snapshot("echo", "crawl");
   const options = { name: "acme", tools: ["crawl", "report_*"], policies: { ech: { repeatable: true } } };
-  expect(leftOut(there, options)).toEqual(['It has no tool "report_*".', 'It has no tool "ech".']);
+  expect(omissions(there, options)).toEqual(['It has no tool "report_*".', 'It has no tool "ech".']);
   expect(() => checkChosen(there, options)).not.toThrow();
   expect(() => checkChosen(there, { name: "acme", tools: ["report_*"] })).toThrow("Its tools are echo, crawl.");
   expect(() => checkChosen(snapshot(), { name: "acme" })).toThrow("It has no tools.");

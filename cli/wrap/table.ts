@@ -1,15 +1,15 @@
 /** Describes the tools of a wrapped server and their policies, for people. */
 import { policyOf } from "../../wrap/policy.ts";
-import { chosen, nameHere, type Snapshot } from "../../wrap/snapshot.ts";
+import { chooseTools, prefixedName, type Snapshot } from "../../wrap/snapshot.ts";
 import type { Update } from "../../wrap/worker/snapshot-file.ts";
-import { fits, type WrapOptions } from "../../wrap/wrap-options.ts";
+import { matches, type WrapOptions } from "../../wrap/wrap-options.ts";
 
 const cells = ({ tools }: Snapshot, options: WrapOptions): string[][] =>
-  chosen({ tools }, options).tools.map((tool) => {
-    const { once, because, freshFor, shared } = policyOf(tool, options);
-    const kept = freshFor === undefined ? "each call its own job" : `same arguments, one job${age(freshFor)}`;
-    const repeat = once ? "at most once" : `repeatable (${because})`;
-    return [nameHere(tool.name, options.prefix), repeat, kept, shared ? "all callers" : "each caller"];
+  chooseTools({ tools }, options).tools.map((tool) => {
+    const { once, source, freshFor, shared } = policyOf(tool, options);
+    const jobs = freshFor === undefined ? "each call its own job" : `same arguments, one job${age(freshFor)}`;
+    const repeat = once ? "at most once" : `repeatable (${source})`;
+    return [prefixedName(tool.name, options.prefix), repeat, jobs, shared ? "all callers" : "each caller"];
   });
 
 const age = (freshFor: number) => (freshFor === 0 ? "" : ` for ${freshFor / 1_000} s more`);
@@ -27,12 +27,14 @@ export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] 
 }
 
 /** One line for each tool that is left out, and for each pattern without a tool. */
-export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
+export function omissions(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
-  const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => fits(pattern, name));
+  const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => matches(pattern, name));
   return [
-    ...(snapshot.left ?? []),
-    ...chosen(snapshot, options).left.map(({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`),
+    ...(snapshot.omissions ?? []),
+    ...chooseTools(snapshot, options).omissions.map(
+      ({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`,
+    ),
     ...[...new Set([...patterns, ...Object.keys(policies)])]
       .filter(isNowhere)
       .map((pattern) => `It has no tool ${JSON.stringify(pattern)}.`),
@@ -41,16 +43,19 @@ export function leftOut(snapshot: Snapshot, options: WrapOptions): string[] {
 
 /** @throws {Error} if all tools are left out */
 export function checkChosen(snapshot: Snapshot, options: WrapOptions): void {
-  if (chosen(snapshot, options).tools.length > 0) return;
-  const has = snapshot.tools.map(({ name }) => name.slice(0, 60));
-  const more = has.length > 20 ? ` and ${has.length - 20} more` : "";
-  const what = has.length === 0 ? "It has no tools." : `Its tools are ${has.slice(0, 20).join(", ")}${more}.`;
-  throw new Error(`No tool of ${options.name} would be offered. ${what}`);
+  if (chooseTools(snapshot, options).tools.length > 0) return;
+  const names = snapshot.tools.map(({ name }) => name.slice(0, 60));
+  const more = names.length > 20 ? ` and ${names.length - 20} more` : "";
+  const tools = names.length === 0 ? "It has no tools." : `Its tools are ${names.slice(0, 20).join(", ")}${more}.`;
+  throw new Error(`No tool of ${options.name} would be offered. ${tools}`);
 }
 
 /** Lists the changes of a server's tools, and the command that accepts those that are held back. */
-export function changes({ taken, held }: Pick<Update, "taken" | "held">, accept: string): string[] {
-  const some = (words: string, lines: string[]) =>
-    lines.length > 0 ? [words, ...lines.map((line) => `  ${line}`)] : [];
-  return [...some("Its tools have changed:", taken), ...some(`Held back until you type ${accept}:`, held)];
+export function changes(update: Pick<Update, "changes" | "unapprovedChanges">, accept: string): string[] {
+  const section = (heading: string, lines: string[]) =>
+    lines.length > 0 ? [heading, ...lines.map((line) => `  ${line}`)] : [];
+  return [
+    ...section("Its tools have changed:", update.changes),
+    ...section(`Held back until you type ${accept}:`, update.unapprovedChanges),
+  ];
 }

@@ -26,14 +26,14 @@ test("values of headers and variables become secrets, and the options contain on
   expect(command.secrets).toEqual({ WRAP_SECRET_REPORT_SERVER_1: "the shell's", WRAP_SECRET_REPORT_SERVER_2: "a=b" });
 });
 
-test("values in a URL count as exposed, and become secrets where the URL is written into a project", () => {
+test("values in a URL count as exposed, and become secrets if the URL is written into a project", () => {
   const url = "https://ada:pw@mcp.acme.example/mcp?apiKey=k%201&plan=$(PLAN)&empty=#part";
   expect(of(url)).toMatchObject({ options: { url }, secrets: {}, isExposed: true });
-  const added = wrapArguments(["--header", "x-team: reports", url], {}, { hidesUrl: true });
-  const hidden =
+  const project = wrapArguments(["--header", "x-team: reports", url], {}, { hidesUrl: true });
+  const storedUrl =
     "https://$(WRAP_SECRET_ACME_1)@mcp.acme.example/mcp?apiKey=$(WRAP_SECRET_ACME_2)&plan=$(PLAN)&empty=#part";
-  expect(added).toMatchObject({ options: { name: "acme", url: hidden }, isExposed: true });
-  expect(added.secrets).toEqual({
+  expect(project).toMatchObject({ options: { name: "acme", url: storedUrl }, isExposed: true });
+  expect(project.secrets).toEqual({
     WRAP_SECRET_ACME_1: "ada:pw",
     WRAP_SECRET_ACME_2: "k%201",
     WRAP_SECRET_ACME_3: "reports",
@@ -74,20 +74,20 @@ test("headers and variables from files become secrets as well, and no argument e
 });
 
 test("tools, prefix, policies and the wait go into the options; unknown arguments are left for `start`", () => {
-  const given = of(
+  const first = of(
     "--tools report_*,crawl --prefix my --after 20 --once a --repeatable b,c_* --port 9000 --memory -- npx some-mcp",
   );
-  expect(given.options).toMatchObject({
+  expect(first.options).toMatchObject({
     name: "some-mcp",
     tools: ["report_*", "crawl"],
     prefix: "my",
     after: 20_000,
     policies: { a: { repeatable: false }, b: { repeatable: true }, "c_*": { repeatable: true } },
   });
-  expect(given.rest).toEqual(["--port", "9000", "--memory"]);
-  const more = of("--data=state --tools=a --resonate-port 9001 --plain https://a.example/mcp --sample-weather");
-  expect(more.rest).toEqual(["--data=state", "--resonate-port", "9001", "--plain", "--sample-weather"]);
-  expect(more.options).toMatchObject({ url: "https://a.example/mcp", tools: ["a"] });
+  expect(first.rest).toEqual(["--port", "9000", "--memory"]);
+  const second = of("--data=state --tools=a --resonate-port 9001 --plain https://a.example/mcp --sample-weather");
+  expect(second.rest).toEqual(["--data=state", "--resonate-port", "9001", "--plain", "--sample-weather"]);
+  expect(second.options).toMatchObject({ url: "https://a.example/mcp", tools: ["a"] });
 });
 
 test("a --name among the arguments of a command does not name the server", () => {
@@ -98,11 +98,11 @@ test("a --name among the arguments of a command does not name the server", () =>
 test.each([
   ["https://a.example/mcp https://b.example/mcp", /one URL at most/],
   ["https://a.example/mcp -- python server.py", /the URL of a server, or a command/],
-  ["--header nothing https://a.example/mcp", /--header takes "NAME: VALUE", not "nothing"/],
+  ["--header nothing https://a.example/mcp", /--header accepts "NAME: VALUE", not "nothing"/],
   ["--env NONE -- python server.py", /--env NONE: this shell has no variable of that name/],
   ["--env A=1 https://a.example/mcp", /--env is for a command/],
   ["--header A:1 -- python server.py", /--header is for a URL/],
-  ["--after 301 https://a.example/mcp", /--after takes seconds, up to 300/],
+  ["--after 301 https://a.example/mcp", /--after accepts seconds, up to 300/],
 ])("%s is refused with an explanation", (line, words) => {
   expect(() => of(line)).toThrow(words);
 });

@@ -34,7 +34,7 @@ export const OPTIONS = {
     "a file with such headers, one on each line: every user of the machine can read arguments",
   ),
   "env-file": option("FILE", "such variables, one on each line"),
-  follow: flag("take every change of its tools at once, also those that would wait for you"),
+  follow: flag("accept every change of its tools at once, also those that would wait for you"),
   apps: flag("let hosts show the server's own MCP Apps, which may then call every tool here"),
   "allow-private": flag("allow a URL in a private network, or on this machine"),
 };
@@ -43,6 +43,9 @@ export const OPTIONS = {
 const URL_VALUES = /(?<=:\/\/)[^/?#]+(?=@)|(?<=[?&][^=&#]*=)[^&#]+/g;
 const isPlain = (value: string) => !value.includes("$(");
 
+const readOptions = (args: string[]) => parseArgs({ args, options: OPTIONS, allowPositionals: true });
+type Values = ReturnType<typeof readOptions>["values"];
+
 /**
  * `hidesUrl`: values in the URL are secrets too. `wrap` keeps them in the URL, which identifies the server's state.
  *
@@ -50,83 +53,18 @@ const isPlain = (value: string) => !value.includes("$(");
  */
 export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv, { hidesUrl = false } = {}) {
   const end = args.indexOf("--");
-  const before = end < 0 ? args : args.slice(0, end);
   const command = end < 0 ? [] : args.slice(end + 1);
-  const { own, rest } = splitArguments(before);
-  const { values, positionals } = parseArgs({ args: own, options: OPTIONS, allowPositionals: true });
-  const [url, ...more] = positionals;
-  if (more.length > 0) throw new Error(`There is one URL at most, not ${positionals.join(" ")}.`);
-  if ((url === undefined) === (command.length === 0)) {
-    throw new Error("Give the URL of a server, or a command after --.");
-  }
-  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
-    throw new Error(`${url} is not an http or https URL. A command goes after --.`);
-  }
-  const { "header-file": headerFile, "env-file": envFile } = values;
-  if (url !== undefined && (values.env || envFile)) throw new Error("--env is for a command: a URL takes --header.");
-  if (url === undefined && (values.header || headerFile)) {
-    throw new Error("--header is for a URL: a command takes --env.");
-  }
-  const serverName = values.name ?? nameOf(url, command);
-  const secrets: Record<string, string> = {};
-  const hidden = (value: string): string => {
-    // With the server's name in it, because the servers of one project share their worker's environment.
-    const variable = `WRAP_SECRET_${serverName.toUpperCase().replace(/\W/g, "_")}_${Object.keys(secrets).length + 1}`;
-    secrets[variable] = value;
-    return `$(${variable})`;
-  };
-  const kept = hidesUrl ? url?.replace(URL_VALUES, (value) => (isPlain(value) ? hidden(value) : value)) : url;
-  const fromFile = headerFile === undefined ? [] : readFileSync(headerFile, "utf8").split("\n");
-  const listed = fromFile.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
-  const headers = [...(values.header ?? []), ...listed].map((header, i) => {
-    const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(header) ?? [];
-    if (name === undefined || value === undefined) {
-      // A wrong line of a file may contain a secret, so the message does not show it.
-      const isArgument = i < (values.header ?? []).length;
-      throw new Error(
-        isArgument
-          ? `--header takes "NAME: VALUE", not "${header}"`
-          : `${headerFile} holds a line that is not of the form "NAME: VALUE"`,
-      );
-    }
-    return [name, hidden(value)];
-  });
-  const variables = (values.env ?? []).map((each) => {
-    const at = each.indexOf("=");
-    const name = at < 0 ? each : each.slice(0, at);
-    const value = at < 0 ? env[name] : each.slice(at + 1);
-    if (value === undefined) throw new Error(`--env ${name}: this shell has no variable of that name`);
-    return [name, hidden(value)];
-  });
-  const inFile = envFile === undefined ? {} : parseEnv(readFileSync(envFile, "utf8"));
-  for (const [name, value = ""] of Object.entries(inFile)) variables.push([name, hidden(value)]);
-  const after = values.after === undefined ? undefined : Number(values.after);
-  if (after !== undefined && !(after > 0 && after <= 300)) throw new Error("--after takes seconds, up to 300");
-  const concurrency = numberOf(values, "concurrency");
-  const processes = numberOf(values, "processes");
-  const startTimeout = numberOf(values, "start-timeout");
-  const policies = Object.fromEntries([
-    ...list(values.once).map((pattern) => [pattern, { repeatable: false }]),
-    ...list(values.repeatable).map((pattern) => [pattern, { repeatable: true }]),
-  ]);
-  const [program = "", ...programArgs] = command;
+  const { own, rest } = splitArguments(end < 0 ? args : args.slice(0, end));
+  const { values, positionals } = readOptions(own);
+  const url = urlIn(positionals, command);
+  checkTarget(url, values);
+  const name = values.name ?? nameOf(url, command);
+  const secrets = new Secrets(name);
   const options: WrapOptions = {
-    name: serverName,
-    ...(kept === undefined
-      ? { command: program, args: programArgs, cwd: resolve(".") }
-      : { url: kept, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) }),
-    ...(variables.length > 0 && { env: Object.fromEntries(variables) }),
-    ...(values.follow && { follow: true }),
-    ...(values.apps && { apps: true }),
-    ...(values["allow-private"] && { allowPrivate: true }),
-    ...(values.tools !== undefined && { tools: list(values.tools) }),
-    ...(values.prefix !== undefined && { prefix: values.prefix }),
-    ...(after !== undefined && { after: after * 1_000 }),
-    ...(concurrency !== undefined && { concurrency }),
-    ...(processes !== undefined && { processes }),
-    ...(startTimeout !== undefined && { startTimeout: startTimeout * 1_000 }),
-    ...(values.revision !== undefined && { revision: values.revision }),
-    ...(Object.keys(policies).length > 0 && { policies }),
+    name,
+    ...targetOf(url, command, { values, secrets, hidesUrl }),
+    ...environmentOf(values, env, secrets),
+    ...policyOptions(values),
   };
   checkOptions(options);
   const isExposed =
@@ -140,19 +78,128 @@ export function wrapArguments(args: readonly string[], env: NodeJS.ProcessEnv, {
     /** The arguments for `start`. */
     rest,
     /** The values of the variables that the options refer to, so that no file contains secrets. */
-    secrets,
+    secrets: secrets.values,
     /** Whether the arguments themselves contain values of headers or variables, or of a URL's query. */
     isExposed,
   };
 }
 
+/** Values that options name by variables. */
+class Secrets {
+  readonly values: Record<string, string> = {};
+  readonly #prefix: string;
+
+  constructor(serverName: string) {
+    // With the server's name in it, because the servers of one project share their worker's environment.
+    this.#prefix = `WRAP_SECRET_${serverName.toUpperCase().replace(/\W/g, "_")}`;
+  }
+
+  /** Stores a value, and returns the reference to it. */
+  add(value: string): string {
+    const variable = `${this.#prefix}_${Object.keys(this.values).length + 1}`;
+    this.values[variable] = value;
+    return `$(${variable})`;
+  }
+}
+
+function urlIn([url, ...others]: readonly string[], command: readonly string[]): string | undefined {
+  if (others.length > 0) throw new Error(`There is one URL at most, not ${[url, ...others].join(" ")}.`);
+  if ((url === undefined) === (command.length === 0)) {
+    throw new Error("Give the URL of a server, or a command after --.");
+  }
+  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) {
+    throw new Error(`${url} is not an http or https URL. A command goes after --.`);
+  }
+  return url;
+}
+
+/** Checks that headers are for a URL, and variables for a command. */
+function checkTarget(url: string | undefined, values: Values): void {
+  if (url !== undefined && (values.env || values["env-file"])) {
+    throw new Error("--env is for a command: a URL accepts --header.");
+  }
+  if (url === undefined && (values.header || values["header-file"])) {
+    throw new Error("--header is for a URL: a command accepts --env.");
+  }
+}
+
+/** The options that name the server: a URL with its headers, or a command. */
+function targetOf(
+  url: string | undefined,
+  command: readonly string[],
+  { values, secrets, hidesUrl }: { values: Values; secrets: Secrets; hidesUrl: boolean },
+): Partial<WrapOptions> {
+  const [program = "", ...args] = command;
+  if (url === undefined) return { command: program, args, cwd: resolve(".") };
+  const storedUrl = hidesUrl ? url.replace(URL_VALUES, (value) => (isPlain(value) ? secrets.add(value) : value)) : url;
+  const headers = headersOf(values).map(([name, value]) => [name, secrets.add(value)]);
+  return { url: storedUrl, ...(headers.length > 0 && { headers: Object.fromEntries(headers) }) };
+}
+
+/** The headers of the arguments and of the file with headers. */
+function headersOf({ header = [], "header-file": file }: Values): [name: string, value: string][] {
+  const lines = file === undefined ? [] : readFileSync(file, "utf8").split("\n");
+  const fileHeaders = lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+  return [...header, ...fileHeaders].map((text, i) => {
+    const [, name, value] = /^([^:\s]+):\s*(.*)$/.exec(text) ?? [];
+    if (name !== undefined && value !== undefined) return [name, value];
+    // A wrong line of a file may contain a secret, so the message does not show it.
+    throw new Error(
+      i < header.length
+        ? `--header accepts "NAME: VALUE", not "${text}"`
+        : `${file} holds a line that is not of the form "NAME: VALUE"`,
+    );
+  });
+}
+
+/** The option with the command's environment variables, those of the arguments and of the file with variables. */
+function environmentOf(values: Values, env: NodeJS.ProcessEnv, secrets: Secrets): Pick<WrapOptions, "env"> {
+  const variables = (values.env ?? []).map((text): [string, string] => {
+    const at = text.indexOf("=");
+    const name = at < 0 ? text : text.slice(0, at);
+    const value = at < 0 ? env[name] : text.slice(at + 1);
+    if (value === undefined) throw new Error(`--env ${name}: this shell has no variable of that name`);
+    return [name, secrets.add(value)];
+  });
+  const file = values["env-file"];
+  const fileVariables = file === undefined ? {} : parseEnv(readFileSync(file, "utf8"));
+  for (const [name, value = ""] of Object.entries(fileVariables)) variables.push([name, secrets.add(value)]);
+  return variables.length > 0 ? { env: Object.fromEntries(variables) } : {};
+}
+
+/** The options that say how the server's tools are offered. */
+function policyOptions(values: Values): Partial<WrapOptions> {
+  const after = values.after === undefined ? undefined : Number(values.after);
+  if (after !== undefined && !(after > 0 && after <= 300)) throw new Error("--after accepts seconds, up to 300");
+  const concurrency = numberOf(values, "concurrency");
+  const processes = numberOf(values, "processes");
+  const startTimeout = numberOf(values, "start-timeout");
+  const policies = Object.fromEntries([
+    ...list(values.once).map((pattern) => [pattern, { repeatable: false }]),
+    ...list(values.repeatable).map((pattern) => [pattern, { repeatable: true }]),
+  ]);
+  return {
+    ...(values.follow && { follow: true }),
+    ...(values.apps && { apps: true }),
+    ...(values["allow-private"] && { allowPrivate: true }),
+    ...(values.tools !== undefined && { tools: list(values.tools) }),
+    ...(values.prefix !== undefined && { prefix: values.prefix }),
+    ...(after !== undefined && { after: after * 1_000 }),
+    ...(concurrency !== undefined && { concurrency }),
+    ...(processes !== undefined && { processes }),
+    ...(startTimeout !== undefined && { startTimeout: startTimeout * 1_000 }),
+    ...(values.revision !== undefined && { revision: values.revision }),
+    ...(Object.keys(policies).length > 0 && { policies }),
+  };
+}
+
 function numberOf(values: Readonly<Record<string, unknown>>, name: string): number | undefined {
   const value = values[name] === undefined ? undefined : Number(values[name]);
-  if (value !== undefined && !(value >= 1)) throw new Error(`--${name} takes a number from 1`);
+  if (value !== undefined && !(value >= 1)) throw new Error(`--${name} accepts a number from 1`);
   return value;
 }
 
-/** Hides exposed arguments from the list of processes, and tells how to give them without exposing them. */
+/** Hides exposed arguments from the list of processes, and says how to pass them without exposing them. */
 export function hideArguments({ isExposed }: { isExposed: boolean }): void {
   if (!isExposed) return;
   process.title = "durable-mcp-edge";
@@ -167,11 +214,11 @@ function splitArguments(args: readonly string[]): { own: string[]; rest: string[
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const isOwn = (token: (typeof tokens)[number]) =>
     token.kind !== "option" || !token.rawName.startsWith("--") || Object.hasOwn(OPTIONS, token.name);
-  const written = ({ index, ...token }: (typeof tokens)[number]) =>
+  const textsOf = ({ index, ...token }: (typeof tokens)[number]) =>
     args.slice(index, index + (token.kind === "option" && token.inlineValue === false ? 2 : 1));
   return {
-    own: tokens.filter(isOwn).flatMap(written),
-    rest: tokens.filter((token) => !isOwn(token)).flatMap(written),
+    own: tokens.filter(isOwn).flatMap(textsOf),
+    rest: tokens.filter((token) => !isOwn(token)).flatMap(textsOf),
   };
 }
 
@@ -185,8 +232,8 @@ const list = (text: string | undefined): string[] =>
 function nameOf(url: string | undefined, command: readonly string[]): string {
   if (url !== undefined) {
     const labels = new URL(url).hostname.split(".");
-    const named = labels.filter((label) => /[a-z]/i.test(label) && !/^(mcp|www|api)$/i.test(label));
-    return clean(named.length > 1 ? (named.at(-2) as string) : (named[0] ?? "server"));
+    const words = labels.filter((label) => /[a-z]/i.test(label) && !/^(mcp|www|api)$/i.test(label));
+    return clean(words.length > 1 ? (words.at(-2) as string) : (words[0] ?? "server"));
   }
   const words = command.slice(1).filter((word) => !word.startsWith("-"));
   const script = words.find((word) => /[./]|^@|server|mcp/i.test(word)) ?? words[0] ?? command[0] ?? "server";

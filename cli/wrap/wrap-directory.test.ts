@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Snapshot } from "../../wrap/snapshot.ts";
-import { agreedIn, writeProject } from "./wrap-directory.ts";
+import { acceptedSnapshot, writeProject } from "./wrap-directory.ts";
 
 const snapshot: Snapshot = {
   server: { name: "acme", version: "1" },
@@ -18,9 +18,9 @@ test("the accepted tools of a server are known also if its options cannot be rea
   const root = await mkdtemp(join(tmpdir(), "wrap-"));
   const options = { name: "acme", url: "https://acme.example" };
   await writeProject(root, options, snapshot);
-  expect(await agreedIn(root, { ...options, url: "https://other.example" })).toBeUndefined();
+  expect(await acceptedSnapshot(root, { ...options, url: "https://other.example" })).toBeUndefined();
   await writeFile(join(root, "options.json"), "");
-  expect(await agreedIn(root, options)).toEqual(snapshot);
+  expect(await acceptedSnapshot(root, options)).toEqual(snapshot);
 });
 
 test("the options of a server are replaced at once, as a half-written file would make its accepted tools unknown", async () => {

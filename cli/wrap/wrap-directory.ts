@@ -15,10 +15,10 @@ import { FILES } from "./wrap-files.ts";
  */
 export function directoryOf(options: WrapOptions, isNamed: boolean) {
   const id = identityOf(options);
-  const known = servers();
-  const own = known.find((each) => each.id === id);
+  const all = servers();
+  const own = all.find((each) => each.id === id);
   if (own && (!isNamed || own.name === options.name)) return { data: own.data, name: own.name, isTaken: false };
-  const isTaken = known.some((each) => each.id !== id && each.name === options.name);
+  const isTaken = all.some((each) => each.id !== id && each.name === options.name);
   const name = isTaken ? `${options.name}-${id.slice(0, 4)}` : options.name;
   return { data: join(DATA, `${name}-${id}`), name, isTaken };
 }
@@ -38,13 +38,14 @@ function servers(): { id: string; name: string; data: string }[] {
 }
 
 /** The snapshot of a server in the folder of its files; undefined if the folder is new or another server's. */
-export async function agreedIn(root: string, options: WrapOptions): Promise<Snapshot | undefined> {
-  const there = optionsIn(root);
-  if (there && identityOf(there) !== identityOf(options)) return undefined;
+export async function acceptedSnapshot(root: string, options: WrapOptions): Promise<Snapshot | undefined> {
+  const present = optionsIn(root);
+  if (present && identityOf(present) !== identityOf(options)) return undefined;
   return readSnapshot(pathToFileURL(join(root, FILES.snapshot)));
 }
 
-export const wrappedHere = (): string[] =>
+/** The folders of the projects from which stacks in this folder serve their servers. */
+export const wrapFolders = (): string[] =>
   servers()
     .map(({ data }) => projectIn(data))
     .filter((root) => existsSync(join(root, FILES.options)));
@@ -67,7 +68,7 @@ export async function writeProject(
   root: string,
   options: WrapOptions,
   now: Snapshot,
-  update: Update = { snapshot: now, taken: [], held: [] },
+  update: Update = { snapshot: now, changes: [], unapprovedChanges: [] },
 ): Promise<void> {
   await mkdir(root, { recursive: true });
   const manifest = { name: options.name, private: true, "durable-mcp-edge": { wrapped: FILES.options } };

@@ -20,8 +20,8 @@ interface Runtime {
 const { env }: Runtime = await import("cloudflare:workers" as string);
 const { WRAP_OPTIONS: options, WRAP_FOLDER: folder, WRAP_CALLS: url, WRAP_CALLS_TOKEN: token } = env;
 
-/** The shortest time between two checks of the tools, in milliseconds. */
-const FRESH = 1_000;
+/** The shortest time between two checks of the tools. */
+const CHECK_INTERVAL_MS = 1_000;
 
 function edgeOf(snapshot: Snapshot): EdgeWorker {
   const { name, title = name, version } = snapshot.server;
@@ -36,27 +36,27 @@ function edgeOf(snapshot: Snapshot): EdgeWorker {
 }
 
 let edge = edgeOf(env.WRAP_SNAPSHOT);
-let listed = JSON.stringify(env.WRAP_SNAPSHOT);
-let lookedAt = 0;
+let snapshotText = JSON.stringify(env.WRAP_SNAPSHOT);
+let checkedAt = 0;
 
-/** Reads the file of the tools, and makes a new edge if they have changed. */
-async function look(): Promise<void> {
-  lookedAt = Date.now();
+/** Reads the file of the tools, and creates a new edge if they have changed. */
+async function checkTools(): Promise<void> {
+  checkedAt = Date.now();
   const snapshot: Snapshot = await (await folder.fetch(`http://folder/${FILES.snapshot}`)).json();
-  const now = JSON.stringify(snapshot);
-  if (now === listed) return;
-  listed = now;
+  const text = JSON.stringify(snapshot);
+  if (text === snapshotText) return;
+  snapshotText = text;
   edge = edgeOf(snapshot);
 }
 
 const current: EdgeWorker = {
-  async fetch(...given) {
-    if (Date.now() - lookedAt > FRESH) {
-      await look().catch((error: Error) =>
+  async fetch(...args) {
+    if (Date.now() - checkedAt > CHECK_INTERVAL_MS) {
+      await checkTools().catch((error: Error) =>
         console.error(`The server's tools have changed, and cannot be listed: ${error.message}`),
       );
     }
-    return edge.fetch(...given);
+    return edge.fetch(...args);
   },
 };
 export default current;

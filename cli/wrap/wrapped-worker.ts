@@ -2,12 +2,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { logOf } from "../../worker/execution/instruments.ts";
+import { logOf } from "../../core/jobs/line-log.ts";
 import { runWorker } from "../../worker/index.ts";
 import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { lineLog } from "../../worker/runner/log.ts";
 import { wrapServer } from "../../wrap/index.ts";
-import { implemented } from "../../wrap/worker/implemented.ts";
+import { implementationsOf } from "../../wrap/worker/implementations.ts";
 import { serveCallsOf } from "./serve-calls.ts";
 import { FILES } from "./wrap-files.ts";
 
@@ -18,7 +18,7 @@ const snapshot = pathToFileURL(resolve(folder, FILES.snapshot));
 const connect = logOf(lineLog(process.env.LOG_LEVEL || "info"));
 // This takes over the program that `wrap` has started.
 const wrapped = wrapServer(options);
-const { functions, server } = implemented(wrapped, { snapshot, connect });
+const { functions, server } = implementationsOf(wrapped, { snapshot, connect });
 serveCallsOf(wrapped, server, process.env, connect);
 await runWorker({ functions });
 collectGarbage();

@@ -1,8 +1,8 @@
 /** Takes a function beyond its journal: begins its commands, writes the outcomes, hands them over, and waits. */
 
-import { needsSign, SIGN } from "../../features/crash-loop/crash-loop.ts";
 import { SECOND } from "../author/context.ts";
 import { deadlineId } from "../resonate/ids.ts";
+import { LeaseLost } from "./job-lease.ts";
 import type { Journal } from "./journal.ts";
 import { graceOf } from "./replay/cancellation.ts";
 import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.ts";
@@ -19,7 +19,7 @@ import {
   WAITS_FOR_SOMETHING_ELSE,
 } from "./replay/determinism.ts";
 import type { Replay } from "./replay/replay.ts";
-import { type ExecutionEnd, LeaseLost } from "./runtime.ts";
+import type { ExecutionEnd } from "./runtime.ts";
 import type { Carried } from "./state.ts";
 import { RecordRefused } from "./step-feature.ts";
 import type { StepParts } from "./steps/attempt.ts";
@@ -66,7 +66,7 @@ export class CommandExecutor {
       wakeup.reset();
       if (this.#fault) throw this.#fault.error;
       if (pass.brokenRule) return { kind: "failed", error: pass.brokenRule };
-      if (runtime.signal.aborted) throw new LeaseLost("the job is no longer run here");
+      if (runtime.signal.aborted) throw goneFrom(runtime.signal);
       if (this.#isDue && clock.now() >= runtime.deadline) {
         await this.#expire();
         continue;
@@ -221,8 +221,7 @@ export class CommandExecutor {
       await this.#verify();
       return false;
     }
-    if (needsSign(journal, lease.version)) await writer.record(SIGN);
-    await runtime.beforeSleep?.();
+    await runtime.beforeSleep?.((entry) => writer.record(entry));
     if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
       const id = deadlineId(lease.id);
       const wakes = await lease.create(id, undefined, { due: Math.ceil(runtime.deadline) });
@@ -262,6 +261,10 @@ export class CommandExecutor {
     if (message !== undefined) this.#parts.pass.ruleBroken(message);
   }
 }
+
+/** Why the job must not run here any more, by the signal of its execution. */
+const goneFrom = ({ reason }: AbortSignal): LeaseLost =>
+  reason instanceof LeaseLost ? reason : new LeaseLost("the job is no longer run here", { reason: "ended" });
 
 const isNew = (command: Command): boolean => hasEffects(command) && !command.isRunning;
 

@@ -6,6 +6,7 @@ import { Scope } from "./calls/scope.ts";
 import { machineClock } from "./clock.ts";
 import { CommandExecutor } from "./command-executor.ts";
 import type { Lease } from "./job-lease.ts";
+import { LeaseLost } from "./job-lease.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { deliverWinners, interrupt } from "./replay/cancellation.ts";
@@ -18,7 +19,7 @@ import { Blocked, CODE_CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
-import { type ExecutionEnd, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
+import type { ExecutionEnd, Runnable, Runtime } from "./runtime.ts";
 import { layersOf } from "./step-layers.ts";
 
 /** Created once, because each new error would capture a stack. */

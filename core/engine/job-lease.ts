@@ -36,3 +36,29 @@ export interface Lease {
 
 /** The lease that a step runs under, for helpers which store promises of its job. */
 export const leaseOfStep = new WeakMap<Step, Lease>();
+
+/**
+ * Why an execution cannot continue in this worker:
+ *
+ * - `taken`: the server says that the task is another worker's, or has ended;
+ * - `lapsed`: the lease was not renewed in time;
+ * - `settled`: the job's promise was settled by its cancellation or by another worker;
+ * - `unreachable`: the server did not answer for as long as a lease lasts;
+ * - `refused`: the server refuses a request for good, and would refuse it from any worker;
+ * - `ended`: this execution has ended already, or is no longer wanted here.
+ */
+export type LeaseLossReason = "taken" | "lapsed" | "settled" | "unreachable" | "refused" | "ended";
+
+/** This worker must not continue the task. */
+export class LeaseLost extends Error {
+  override name = "LeaseLost";
+  readonly reason: LeaseLossReason;
+
+  constructor(message: string, { reason, cause }: { reason: LeaseLossReason; cause?: unknown }) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.reason = reason;
+  }
+}
+
+/** Aborts the execution of a job that was settled meanwhile. Shared, because each new error captures a stack. */
+export const SETTLED = new LeaseLost("it has been settled meanwhile", { reason: "settled" });

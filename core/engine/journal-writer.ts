@@ -4,11 +4,11 @@ import type { Log } from "../author/context.ts";
 import { type StoredError, toStored } from "../author/values.ts";
 import { journalEntryId } from "../resonate/ids.ts";
 import type { Lease, When } from "./job-lease.ts";
+import { LeaseLost } from "./job-lease.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
 import type { Command } from "./replay/commands/command.ts";
 import type { Wakeup } from "./replay/commands/wakeup.ts";
 import type { Replay } from "./replay/replay.ts";
-import { LeaseLost } from "./runtime.ts";
 import { RecordRefused } from "./step-feature.ts";
 
 /** The most awaited outcomes that one record lists. */
@@ -109,7 +109,7 @@ export class JournalWriter {
       const record = this.#journal.add(promise, first + i);
       const { op, kind } = (batch[i] as QueuedEntry).event;
       if (record?.event.op !== op || record.event.kind !== kind) {
-        throw new LeaseLost("another worker writes the records of this job");
+        throw new LeaseLost("another worker writes the records of this job", { reason: "taken" });
       }
       return record;
     });
@@ -140,7 +140,7 @@ export class JournalWriter {
     for (const { command, event, recorded } of this.#queue) {
       const isOutcome = event.kind !== "begin" && event.kind !== "retry";
       if (command.isCut) this.leave(command, isOutcome ? event : undefined);
-      recorded.reject(new LeaseLost("the execution is over"));
+      recorded.reject(new LeaseLost("the execution is over", { reason: "ended" }));
     }
   }
 

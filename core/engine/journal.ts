@@ -184,6 +184,13 @@ export class Journal {
     this.size += (own ? 0 : 500) + (promise.value.data?.length ?? 0);
   }
 
+  /** The names of the jobs that its records started. */
+  get startedJobs(): string[] {
+    return this.events.flatMap(({ event, value }) =>
+      event.kind === "start" && typeof value === "string" ? [value] : [],
+    );
+  }
+
   /** The promise of another job, if it is known to have settled. */
   elsewhere(id: string): PromiseRecord | undefined {
     return this.#elsewhere.get(id);

@@ -2,16 +2,9 @@
 import type { Budgets, Context, ErrorClass, Log, Metrics } from "../author/context.ts";
 import type { EventDefinition } from "../author/event.ts";
 import type { Clock } from "./clock.ts";
+import type { JournalEntry } from "./journal.ts";
 import type { Carried, ExecutionState } from "./state.ts";
 import type { JobOfStep, StepFeature } from "./step-feature.ts";
-
-/** The abort reason of a job whose promise was settled by its cancellation or by another worker. */
-export const SETTLED = "it has been settled meanwhile";
-
-/** This worker no longer holds the task, or the server was unreachable for as long as the lease lasts. */
-export class LeaseLost extends Error {
-  override name = "LeaseLost";
-}
 
 /** The job, and the services that its function may use. */
 export interface Runtime extends JobOfStep {
@@ -50,8 +43,8 @@ export interface Runtime extends JobOfStep {
   clock?: Clock;
   /** Called whenever the state of the job may have changed. */
   onState?(state: ExecutionState): void;
-  /** Awaited before the job is suspended, so that its state can be written first. */
-  beforeSleep?(): Promise<void>;
+  /** Awaited before the job is suspended, so that its state can be written first. `record` writes a record to its journal. */
+  beforeSleep?(record: (entry: JournalEntry) => Promise<unknown>): Promise<void>;
   /** Called for each attempt at a step that failed; `retryInMs`: the pause before the next, if there is one. */
   onFailedAttempt?(
     error: unknown,

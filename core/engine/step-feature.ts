@@ -74,7 +74,7 @@ export class RecordRefused extends NonRetryableError {}
 
 export interface StepFeature {
   /** The options by which a step asks for this feature. Absent: it acts on every step, and on the checks of an `until`. */
-  readonly options?: readonly (keyof StepOptions)[];
+  readonly stepOptions?: readonly (keyof StepOptions)[];
   /**
    * Around the work of one execution on a step that has no outcome yet. Resolves with the outcome, which is then recorded;
    * undefined if there is none, because the execution ends or the job's deadline has come.

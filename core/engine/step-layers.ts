@@ -29,11 +29,11 @@ export function layersOf(features: readonly StepFeature[]): StepLayers {
 
 const compose = (features: readonly StepFeature[]): StepLayers => ({
   step: around(
-    features.map(({ options, step }) => ifAsked(options, step)),
+    features.map(({ stepOptions, step }) => ifAsked(stepOptions, step)),
     (each: StepRun) => each.run(),
   ),
   attempt: around(
-    features.map(({ options, attempt }) => ifAsked(options, attempt)),
+    features.map(({ stepOptions, attempt }) => ifAsked(stepOptions, attempt)),
     (each: AttemptRun) => each.run(),
   ),
   record: around(features.map(ifStored), (each: RecordRun) => each.run()),

@@ -66,3 +66,9 @@ export async function firstSeed(
 /** The key of the caller for whom a job was started; empty if there is none. `name` is the job's id without the namespace. */
 export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>
   splitKey(name).key || splitKey(tags[STARTER] ?? "").key;
+
+/** The job whose function started this one, by its promise id without the namespace; undefined if a caller started it. */
+export function parentOf({ tags }: Pick<PromiseRecord, "tags">): string | undefined {
+  const starter = tags[STARTER];
+  return starter !== undefined && splitKey(starter).name !== "" ? starter : undefined;
+}

@@ -17,6 +17,8 @@ export interface Requester {
   readonly parent?: string | undefined;
   /** The id of the request; empty outside of one. */
   readonly requestId: string;
+  /** Charges a start for the further jobs that it counts as, which workers start later. Throws when they are too many for now. */
+  readonly chargeStarts?: (count: number) => Promise<void>;
 }
 
 /** What a feature may use of the store through which a caller acts. */

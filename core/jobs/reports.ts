@@ -1,12 +1,12 @@
 /** What workers report to the edge. Nothing depends on reports, which may get lost. A shared key gives both sides the token. */
 
-import { claimantsOf } from "../../features/claims/claims.ts";
-import type { WorkerReport } from "../../features/operators/worker-report.ts";
 import { base64ToBytes, bytesToBase64 } from "../resonate/base64.ts";
 import { STARTER } from "../resonate/codec.ts";
 import type { ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { localId, splitKey } from "../resonate/ids.ts";
+import { claimantsOf } from "./claims.ts";
+import type { WorkerReport } from "./worker-report.ts";
 
 /** The path of reports at the edge. */
 export const REPORTS = "reports";

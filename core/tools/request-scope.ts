@@ -29,7 +29,7 @@ export interface StreamSlot {
 /** When a stream ends, and its place among the streams of its caller. */
 export interface StreamTerms {
   /** The stream's deadline, in milliseconds since the epoch; it may come closer. 0: its caller has been blocked. */
-  readonly until: number;
+  until: number;
   slot(): StreamSlot;
 }
 
@@ -39,12 +39,46 @@ export interface RequestLine {
   tool?: string;
   /** The job that was started or found, as the worker's log names it. */
   job?: string;
+  /** The caller, as its label. */
+  caller?: string;
+  /** The span of the request, by which jobs are started; undefined without tracing. */
+  trace?: RequestTrace | undefined;
   readonly requestId: string;
   /** Delays the line until {@link release}: the response is streamed while the tool is at work. */
   hold(): void;
   release(): void;
-  /** Makes the request a part of the caller's trace, if `traceparent` is valid. */
-  trace(traceparent: unknown): void;
+  /** Calls a listener when the line is written. */
+  onWritten(listener: (entry: RequestEntry) => void): void;
+}
+
+/** A span and the one above it, each as a `traceparent`. */
+export interface RequestTrace {
+  traceparent: string;
+  parent: string | undefined;
+}
+
+/** What the log says of a request that has been answered. */
+export interface RequestEntry {
+  request_id: string;
+  method: string | undefined;
+  tool: string | undefined;
+  job: string | undefined;
+  caller: string | undefined;
+  status: number;
+  /** When the request arrived, in milliseconds since the epoch. */
+  began: number;
+}
+
+/** What bounds a caller's request once it has been admitted. Each middleware that limits callers adds its own. */
+export interface RequestBound {
+  /** The response that refuses a request for its cost, which is known when its body has been read. */
+  check?(cost: RequestCost): Promise<Response | undefined>;
+  /** Charges what the request has taken so far. Above the limit, returns the time until it is allowed again. */
+  charge?(scope: RequestScope): Promise<LimitReached | undefined>;
+  /** Called when the answer becomes a stream, at each keep-alive of it, and when the answer ends. */
+  open?(): void;
+  renew?(scope: RequestScope): void;
+  release?(): void;
 }
 
 /** A request within its caller's limits, apart from its message. */

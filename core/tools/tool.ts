@@ -200,7 +200,7 @@ export interface Tool {
    */
   start?(args: unknown, context: CallContext): Promise<DurablePromise | InputRequiredResult>;
   /** The server that its calls go to; the tools of one server share it. */
-  readonly behind?: ServerBehind;
+  readonly upstream?: UpstreamServer;
   /** Changes in its server's list that wait for the operator's consent; the tools of one server share them. */
   readonly heldBack?: HeldBack;
   /** The changes of its server's list that were accepted; the tools of one server share them. */
@@ -232,14 +232,14 @@ export interface Acceptance {
   readonly changes: readonly string[];
 }
 
-/** The server behind tools, to which the edge passes requests for prompts, resources and the like. */
-export interface ServerBehind {
-  /** The combined capabilities of all servers behind the edge. */
-  together(servers: readonly ServerBehind[]): Passed;
+/** The server that tools call, to which the edge proxies requests for prompts, resources and the like. */
+export interface UpstreamServer {
+  /** Combines what all upstream servers of the edge offer besides tools. */
+  combine(servers: readonly UpstreamServer[]): ProxiedFeatures;
 }
 
-/** What an edge passes to the servers behind it. */
-export interface Passed {
+/** What an edge offers besides tools, and proxies to its upstream servers. */
+export interface ProxiedFeatures {
   capabilities: { resources?: object; [capability: string]: object | undefined };
   prompts: readonly object[];
   resources: readonly object[];

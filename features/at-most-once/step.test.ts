@@ -1,7 +1,8 @@
 /** Steps that begin at most once, wherever their workers die. */
 import { expect, test } from "vitest";
 import { type Context, HOUR, SECOND, StepInterrupted } from "../../core/author/context.ts";
-import { LeaseLost, type Runnable } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
+import type { Runnable } from "../../core/engine/runtime.ts";
 import type { Death } from "../../testing/simulation/plan.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { stepFeatures } from "../../testing/simulation/step-features.ts";
@@ -50,7 +51,7 @@ test.each([
           waits += 1;
           if (waits > 1) return () => {};
           await simulated.clock.pause(HOUR);
-          throw new LeaseLost("the worker is replaced");
+          throw new LeaseLost("the worker is replaced", { reason: "ended" });
         },
       }),
     },

@@ -1,9 +1,10 @@
 /** Steps with `atMostOnce`: an attempt is recorded before it begins, and is not repeated if its outcome is unknown. */
 import { StepInterrupted } from "../../core/author/context.ts";
-import type { StepFeature } from "../../core/engine/step-feature.ts";
+import type { WorkerFeature } from "../../core/feature.ts";
 
-export const atMostOnce: StepFeature = {
-  options: ["atMostOnce"],
+export const atMostOnce: WorkerFeature = {
+  name: "at-most-once",
+  stepOptions: ["atMostOnce"],
   async step(step, next) {
     if (step.begunAt !== undefined) return { error: new StepInterrupted(step.begunAt) };
     step.retry = false;

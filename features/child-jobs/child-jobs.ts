@@ -2,66 +2,65 @@ import PQueue from "p-queue";
 import * as z from "zod";
 import { NonRetryableError } from "../../core/author/context.ts";
 import { type Job, NotStarted } from "../../core/author/job.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
+import { parentOf } from "../../core/jobs/durable-promise.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
-import { STARTER } from "../../core/resonate/codec.ts";
+import type { JobRun } from "../../core/jobs/task-feature.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { endOf } from "../../core/resonate/deadline.ts";
-import { localId, splitKey } from "../../core/resonate/ids.ts";
-import type { PromiseWatcher } from "../../worker/connection/promise-watcher.ts";
-import { type LineLog, type Reports, reasonOf } from "../../worker/execution/instruments.ts";
+import { localId } from "../../core/resonate/ids.ts";
 
-/** How many child jobs this worker starts at once. */
-const STARTS = 32;
+/** How many child jobs this worker starts or gives up at once. */
+const MAX_CONCURRENT_REQUESTS = 32;
 
 const ignore = () => {};
 
 interface ChildJobsOptions {
   client: ResonateClient;
   store: RemoteStore;
-  watcher: PromiseWatcher;
+  watcher: PromiseWatch;
   namespace: string;
   log: LineLog;
-  reports?: Reports | undefined;
 }
 
 /** Starts jobs for durable functions, and gives them up when the function's own job is cancelled or times out. */
 export class ChildJobs {
   readonly #options: ChildJobsOptions;
-  readonly #starts = new PQueue({ concurrency: STARTS });
+  readonly #requests = new PQueue({ concurrency: MAX_CONCURRENT_REQUESTS });
 
   constructor(options: ChildJobsOptions) {
     this.#options = options;
   }
 
-  /** Starts a job on behalf of the job with the promise `id`, with the same `storage` limit for files; resolves with its name. */
-  async start(
-    { id, storage }: { id: string; storage: number },
-    job: Job,
-    args: unknown,
-    signal: AbortSignal,
-  ): Promise<string> {
-    const { namespace } = this.#options;
-    const store = this.#options.store.onBehalfOf(id, { storage });
-    const child = await this.#starts.add(async () => {
-      if (signal.aborted) throw new LeaseLost("the job is no longer run here");
+  /** Starts a job on behalf of another. @throws {LeaseLost} @throws {NonRetryableError} */
+  async start({ promise, call, stop, log }: JobRun, job: Job, args: unknown): Promise<DurablePromise> {
+    // The child may store as many bytes of files.
+    const store = this.#options.store.onBehalfOf(promise.id, { storage: call.storage ?? 0 });
+    const child = await this.#requests.add(async () => {
+      if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
       try {
-        const child = await startJob(store, job, job.args.parse(args), Date.now());
-        if (child.note !== undefined) this.#options.log.warn({ job: localId(id, namespace) }, child.note);
-        return child;
+        return await startJob(store, job, job.args.parse(args), Date.now());
       } catch (error) {
         if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
       }
     });
+    if (child.note !== undefined) log.warn(child.note);
     this.#options.watcher.begun(child);
-    this.#options.reports?.started(child.id);
-    return child.name;
+    return child;
+  }
+
+  /** Cancels a job that `parent` started, unless other callers have started it too. */
+  async cancel(parent: string, name: string): Promise<void> {
+    await this.#options.store.onBehalfOf(parent).cancel(name);
   }
 
   /** Gives up the children of a job if the job was cancelled or has timed out. */
@@ -78,7 +77,7 @@ export class ChildJobs {
   /** Gives up the children in a job's journal, which is read under `lease`; resolves with their number. */
   async giveUpAll(parent: string, lease: TaskLease): Promise<number> {
     const journal = await readNewest(new Journal(), parent, (id) => lease.get(id));
-    const children = [...(journal.run?.children ?? []), ...startedIn(journal)];
+    const children = [...(journal.run?.children ?? []), ...journal.startedJobs];
     await this.#giveUp(parent, children);
     return children.length;
   }
@@ -87,28 +86,24 @@ export class ChildJobs {
    * Whether a job's parent was cancelled or timed out and no other caller wants the job; if so, cancels the job. This catches
    * jobs that are missing in the parent's journal: a worker that dies may leave no record of the last job that it started.
    */
-  async isGivenUp({ id, tags, createdAt }: PromiseRecord): Promise<boolean> {
+  async isGivenUp(promise: PromiseRecord): Promise<boolean> {
     const { watcher, store, namespace } = this.#options;
-    const starter = tags[STARTER];
-    if (starter === undefined || splitKey(starter).name === "") return false;
+    const starter = parentOf(promise);
+    if (starter === undefined) return false;
     const parent = namespace + starter;
-    const promise = await watcher.watch(parent, false, ignore, createdAt).catch(() => undefined);
-    if (!promise || !hasNoResult(promise)) return false;
-    const ended = await store
+    const ofParent = await watcher.watch(parent, false, ignore, promise.createdAt).catch(() => undefined);
+    if (!ofParent || !hasNoResult(ofParent)) return false;
+    const cancelled = await store
       .onBehalfOf(parent)
-      .cancel(localId(id, namespace), true)
+      .cancel(localId(promise.id, namespace), true)
       .catch(() => undefined);
-    return ended?.promise.state === "rejected_canceled";
+    return cancelled?.promise.state === "rejected_canceled";
   }
 
   async #giveUp(parent: string, children: readonly string[]): Promise<void> {
     const store = this.#options.store.onBehalfOf(parent);
-    await this.#starts.addAll([...new Set(children)].map((name) => () => store.cancel(name, true)));
+    await this.#requests.addAll([...new Set(children)].map((name) => () => store.cancel(name, true)));
   }
 }
-
-/** The names of the jobs that were started by a journal's records. */
-export const startedIn = ({ events }: Journal): string[] =>
-  events.flatMap(({ event, value }) => (event.kind === "start" && typeof value === "string" ? [value] : []));
 
 const hasNoResult = (promise: PromiseRecord) => /canceled|timedout/.test(endOf(promise));

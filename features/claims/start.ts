@@ -1,12 +1,12 @@
 /** Keeps a shared job running while somebody wants it: see `claims.ts`. */
 
 import { REQUEST_TAG } from "../../core/author/job.ts";
+import { Claims } from "../../core/jobs/claims.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { Cancelled, JobAccess, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
 import { OWNER_TAGS, ownerTags } from "../../core/jobs/own-jobs.ts";
 import { childOf, getOf, STARTER } from "../../core/resonate/codec.ts";
 import { startRecordId } from "../../core/resonate/ids.ts";
-import { Claims } from "./claims.ts";
 
 /** The claimant of a job in a deployment without authentication. */
 const ANYBODY = "anyone";

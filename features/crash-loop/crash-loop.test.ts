@@ -3,6 +3,7 @@ import { type Context, HOUR, MINUTE } from "../../core/author/context.ts";
 import type { Journal } from "../../core/engine/journal.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { needsMark, restAfter } from "./crash-loop.ts";
+import { leaveSignOfLife } from "./task.ts";
 
 type Fn = (ctx: Context) => Promise<unknown>;
 
@@ -11,7 +12,10 @@ async function suspected(
   fn: Fn,
   prepare: (simulated: SimulatedJob) => void = () => {},
 ): Promise<[all: number, suspects: number]> {
-  const simulated = new SimulatedJob(fn);
+  const simulated: SimulatedJob = new SimulatedJob(fn, {
+    beforeSleep: (record) =>
+      leaveSignOfLife({ memory: simulated, lease: { version: simulated.journal.version + 1 } }, record),
+  });
   prepare(simulated);
   for (let [all, suspects] = [1, 0]; ; all++) {
     const { kind } = await simulated.next();

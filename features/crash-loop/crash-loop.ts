@@ -10,16 +10,17 @@ import { MINUTE } from "../../core/author/context.ts";
 import type { Journal, JournalEntry } from "../../core/engine/journal.ts";
 
 /** How many executions in a row may end without a record. */
-const UNSEEN = 4;
+const MAX_EXECUTIONS_WITHOUT_RECORD = 4;
 
 /** How many marked executions may be lost in a row at one point before the job rests. */
-const LOST = 3;
+const MAX_LOST_EXECUTIONS = 3;
 
 /** How many versions back the newest mark is searched: another job may have ended the process before a mark was written. */
-const LOOKED_BACK = 20;
+const MAX_VERSIONS_BACK = 20;
 
-const FIRST_PAUSE = MINUTE;
-const LONGEST_PAUSE = 60 * MINUTE;
+/** The first rest of a job, and the longest. */
+const FIRST_REST_MS = MINUTE;
+const MAX_REST_MS = 60 * MINUTE;
 
 /** The mark of an execution that may be lost like those before it: a promise of the job, `<job>:l<version>`. */
 export interface Mark {
@@ -30,21 +31,21 @@ export interface Mark {
 }
 
 /** The record of an execution that has nothing else to record. */
-export const SIGN: JournalEntry = { kind: "alive", op: "" };
+export const ALIVE: JournalEntry = { kind: "alive", op: "" };
 
 /** Whether an execution that is suspended under this version has to leave a sign. */
-export function needsSign(journal: Journal, version: number): boolean {
-  return unseen(journal, version) >= UNSEEN;
+export function needsSignOfLife(journal: Journal, version: number): boolean {
+  return versionsWithoutRecord(journal, version) >= MAX_EXECUTIONS_WITHOUT_RECORD;
 }
 
 /** Whether the execution that begins under this version has to be marked: others may have been lost. */
 export function needsMark(journal: Journal, version: number): boolean {
-  return unseen(journal, version) > UNSEEN;
+  return versionsWithoutRecord(journal, version) > MAX_EXECUTIONS_WITHOUT_RECORD;
 }
 
 /** The versions that may have left marks since the last record, the newest first. */
 export function markedBefore(journal: Journal, version: number): number[] {
-  const length = Math.min(unseen(journal, version) - 1, LOOKED_BACK);
+  const length = Math.min(versionsWithoutRecord(journal, version) - 1, MAX_VERSIONS_BACK);
   return Array.from({ length }, (_, i) => version - 1 - i);
 }
 
@@ -53,14 +54,14 @@ export function markedBefore(journal: Journal, version: number): number[] {
  * that were lost together from coming back together.
  */
 export function restAfter(lost: number): number {
-  if (lost < LOST) return 0;
-  return Math.min(FIRST_PAUSE * 2 ** (lost - LOST), LONGEST_PAUSE) * (0.75 + Math.random() / 2);
+  if (lost < MAX_LOST_EXECUTIONS) return 0;
+  return Math.min(FIRST_REST_MS * 2 ** (lost - MAX_LOST_EXECUTIONS), MAX_REST_MS) * (0.75 + Math.random() / 2);
 }
 
 /** How many versions passed since the last record; 0 if that is no reason for suspicion. */
-function unseen({ events, run }: Journal, version: number): number {
+function versionsWithoutRecord({ events, run }: Journal, version: number): number {
   const versions = version - (events.at(-1)?.event.v ?? run?.v ?? 0);
-  return versions < UNSEEN || hasOpenUntil(events) ? 0 : versions;
+  return versions < MAX_EXECUTIONS_WITHOUT_RECORD || hasOpenUntil(events) ? 0 : versions;
 }
 
 /**

@@ -15,7 +15,7 @@ const BEARER = {
 };
 
 async function read(url: string, env: object, headers: Record<string, string> = {}) {
-  const response = await app.request(url, { headers: { host: new URL(url).host, ...headers } }, env);
+  const response = await app.fetch(new Request(url, { headers: { host: new URL(url).host, ...headers } }), env);
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
 

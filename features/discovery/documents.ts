@@ -2,12 +2,13 @@
  * The documents about a server that clients and directories read before they connect: its card (SEP-2127), and the catalog
  * that leads to it. They are public, so they list no tools.
  */
+import type { Identity } from "../../core/tools/identity.ts";
 import { REVISION } from "../../core/tools/mcp.ts";
-import type { Identity } from "../../functions/mcp/identity.ts";
-import { CARD } from "./discovery.ts";
+
+const CARD_TYPE = "application/mcp-server-card+json";
 
 /** The server at an address; `earlier` are the revisions that it speaks besides the newest one. */
-interface Described {
+export interface DescribedServer {
   identity: Identity;
   endpoint: URL;
   earlier: readonly string[];
@@ -15,7 +16,7 @@ interface Described {
 }
 
 export const documents = {
-  card({ identity: { info, description }, endpoint, earlier, isBearer }: Described): object {
+  card({ identity: { info, description }, endpoint, earlier, isBearer }: DescribedServer): object {
     const { name, ...about } = info;
     const token = { name: "Authorization", description: "Bearer, and a token", isRequired: true, isSecret: true };
     return {
@@ -36,9 +37,9 @@ export const documents = {
   },
 
   /** The catalog of a host with this one server. */
-  catalog({ identity: { info }, endpoint }: Described): object {
+  catalog({ identity: { info }, endpoint }: DescribedServer): object {
     const identifier = `urn:air:${domainOf(endpoint)}:mcp:${info.name}`;
-    return { specVersion: "1.0", entries: [{ identifier, type: CARD, url: `${endpoint.href}/server-card` }] };
+    return { specVersion: "1.0", entries: [{ identifier, type: CARD_TYPE, url: `${endpoint.href}/server-card` }] };
   },
 };
 

@@ -6,24 +6,25 @@ import { bytesToBase64 } from "../../core/resonate/base64.ts";
 import { splitGeneration } from "../../core/resonate/ids.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
+import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
-import { limitedResponse, type RateLimit, type RefusedTries } from "../../functions/http/rate-limit.ts";
+import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
+import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 import { CARD_FILES } from "../cards/card-of.ts";
-import type { Seal } from "../pages/seal.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 import { type Description, folderOf, type KeptFiles } from "./kept-files.ts";
 import { bytesOf } from "./storage/objects.ts";
 
 /** How long an address is valid, in milliseconds. */
-const VALID = 24 * 3_600_000;
+const ADDRESS_VALIDITY_MS = 24 * 3_600_000;
 
 /** The most files that an answer names, and a page shows. */
-const MOST = 20;
+const MAX_FILES = 20;
 
 /** The largest file that `resources/read` gives, in bytes. */
-const SMALL = 1_000_000;
+const MAX_RESOURCE_BYTES = 1_000_000;
 
-const PURPOSE = "file";
+const SEAL_PURPOSE = "file";
 
 /** Makes and opens the addresses of files. */
 interface FilePages {
@@ -31,12 +32,14 @@ interface FilePages {
   readonly seal: Seal | undefined;
 }
 
-/** The parts of an edge that a download needs. */
-interface Door {
+/** What a download needs. */
+export interface DownloadOptions {
+  /** The jobs of the deployment. */
   store: RemoteStore;
-  refused: RefusedTries;
-  rateLimit: RateLimit | undefined;
-  settings(): Promise<{ blocked: readonly string[] }>;
+  tries: RefusedTries;
+  limit: RateLimit | undefined;
+  /** The names of the callers who are blocked. */
+  blocked(): Promise<readonly string[]>;
 }
 
 /** A file, with its path for one caller. */
@@ -61,7 +64,7 @@ export class Files {
     const card = result.structuredContent as { [CARD_FILES]?: FileReference[] };
     const files = card[CARD_FILES];
     if (!files) return result;
-    const until = Date.now() + VALID;
+    const until = Date.now() + ADDRESS_VALIDITY_MS;
     const addressed = files.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
     return { ...result, structuredContent: { ...card, [CARD_FILES]: await Promise.all(addressed) } };
   }
@@ -73,8 +76,8 @@ export class Files {
     caller: Caller,
     links: boolean,
   ): Promise<Result> {
-    const until = Date.now() + VALID;
-    const files = filesIn(value, MOST);
+    const until = Date.now() + ADDRESS_VALIDITY_MS;
+    const files = filesIn(value, MAX_FILES);
     const content = await Promise.all(
       files.map(async ({ uri, name, mimeType, size }) => {
         const url = await this.#urlOf(uri, caller, until);
@@ -88,10 +91,10 @@ export class Files {
 
   /** The files that a value refers to, for the page of its job; with `job`, only the files of that job and its generations. */
   async viewsIn(value: unknown, caller: Caller, job?: string): Promise<FileView[]> {
-    const until = Date.now() + VALID;
+    const until = Date.now() + ADDRESS_VALIDITY_MS;
     const isShown = ({ uri }: FileReference) =>
       job === undefined || splitGeneration(partsOfUri(uri)?.job ?? "").base === splitGeneration(job).base;
-    const files = filesIn(value).filter(isShown).slice(0, MOST);
+    const files = filesIn(value).filter(isShown).slice(0, MAX_FILES);
     const views = files.map(async ({ uri, name, mimeType, size }) => {
       const path = await this.#pathOf(uri, caller, until);
       return path === undefined ? [] : [{ uri, name, mimeType, size, path }];
@@ -103,31 +106,31 @@ export class Files {
   async #urlOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
     const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
     const path = await this.#pathOf(uri, caller, until);
-    const isTold = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
-    return isTold ? new URL(path, PUBLIC_URL).href : undefined;
+    const isPublic = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
+    return isPublic ? new URL(path, PUBLIC_URL).href : undefined;
   }
 
   async #pathOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
-    const sealed = await this.#pages.seal?.close(PURPOSE, { uri, caller }, until);
+    const sealed = await this.#pages.seal?.close(SEAL_PURPOSE, { uri, caller }, until);
     return sealed && `/files/${sealed}`;
   }
 
   /** Serves a file at its address. Anybody with the address may read the file, as its caller, until the address expires. */
-  async download(request: Request, sealed: string, door: Door): Promise<Response> {
-    const opened = await this.#pages.seal?.open(PURPOSE, sealed);
+  async download(request: Request, sealed: string, options: DownloadOptions): Promise<Response> {
+    const opened = await this.#pages.seal?.open(SEAL_PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || isBlocked(caller, (await door.settings()).blocked)) {
-      door.refused.add(request);
+    if (!opened || isBlocked(caller, await options.blocked())) {
+      options.tries.add(request);
       return refused(404, "This address is void, or its time is over.");
     }
-    const limited = await door.rateLimit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
+    const limited = await options.limit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
     if (limited) return limitedResponse(limited);
-    const found = await this.#find(door.store.as(caller, crypto.randomUUID()), uri, request.signal);
+    const found = await this.#find(options.store.as(caller, crypto.randomUUID()), uri, request.signal);
     if (!found) return refused(404, "The file is gone.");
-    const { key, about } = found;
-    const { size, sha256 } = about;
+    const { key, description } = found;
+    const { size, sha256 } = description;
     const etag = `"${sha256}"`;
-    const headers = headersOf(about, etag);
+    const headers = headersOf(description, etag);
     if (request.headers.get("if-none-match")?.includes(etag)) return new Response(null, { status: 304, headers });
     const range = rangeOf(request.headers, size, etag);
     if (range === "none") {
@@ -139,25 +142,27 @@ export class Files {
     if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
     const status = range ? 206 : 200;
     if (request.method === "HEAD") return new Response(null, { status, headers });
-    const bytes = await this.#kept?.bytes(key, about, { from, to });
+    const bytes = await this.#kept?.bytes(key, description, { from, to });
     return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refused(404, "The file is gone.");
   }
 
   /** A small file as a resource, or a refusal. Not thrown: this module may be bundled apart, with its own error classes. */
   async resource(store: RemoteStore, uri: string, caller: Caller, signal?: AbortSignal) {
     const found = await this.#find(store, uri, signal);
-    if (found && found.about.size > SMALL) {
-      const url = await this.#urlOf(uri, caller, Date.now() + VALID);
+    if (found && found.description.size > MAX_RESOURCE_BYTES) {
+      const url = await this.#urlOf(uri, caller, Date.now() + ADDRESS_VALIDITY_MS);
       const at = url === undefined ? "" : ` Download it: ${url}`;
-      return { refusal: `The file has ${found.about.size} bytes; up to ${SMALL} are given as a resource.${at}` };
+      return {
+        refusal: `The file has ${found.description.size} bytes; up to ${MAX_RESOURCE_BYTES} are given as a resource.${at}`,
+      };
     }
-    const stream = found && (await this.#kept?.read(found.key, found.about));
+    const stream = found && (await this.#kept?.read(found.key, found.description));
     if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
-    const { mimeType } = found.about;
+    const { mimeType } = found.description;
     const bytes = await bytesOf(stream);
     const text = isText(mimeType) ? textOf(bytes) : undefined;
     const content = text === undefined ? { blob: bytesToBase64(bytes) } : { text };
-    return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: VALID };
+    return { contents: [{ uri, mimeType, ...content }], cacheScope: "private" as const, ttlMs: ADDRESS_VALIDITY_MS };
   }
 
   /** A file of a job that the caller of `store` may see. */
@@ -165,13 +170,13 @@ export class Files {
     store: RemoteStore,
     uri: string,
     signal?: AbortSignal,
-  ): Promise<{ key: string; about: Description } | undefined> {
+  ): Promise<{ key: string; description: Description } | undefined> {
     const parts = partsOfUri(uri);
     const job = parts && this.#kept && (await store.get(parts.job, signal));
     if (!job) return undefined;
     const key = `${await folderOf(job.id)}/${parts.id}`;
-    const about = await this.#kept?.describe(key);
-    return about && { key, about };
+    const description = await this.#kept?.describe(key);
+    return description && { key, description };
   }
 }
 

@@ -1,7 +1,7 @@
 /** A worker that has lost a job makes no attempt at its steps. */
 import { expect, test } from "vitest";
 import type { Context } from "../../core/author/context.ts";
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { leaseCheck } from "./step.ts";

@@ -4,7 +4,7 @@ import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { Config } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
-import { isHeld, NOTHING, type PausedJobs } from "../pauses/paused-jobs.ts";
+import { isPaused, NOTHING_PAUSED, type PausedJobs } from "../pauses/paused-jobs.ts";
 import { post } from "../web-hooks/post.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
 import type { Alert, CallerFigure, Overview } from "./calls.ts";
@@ -143,7 +143,7 @@ export class AlertChecks {
   async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
     const { client, config } = this.#options;
     const kinds = Map.groupBy(this.#options.tables.untaken(now, LOOKS), ({ kind }) => kind);
-    const held = kinds.size > 0 ? await this.#options.paused.held() : NOTHING;
+    const held = kinds.size > 0 ? await this.#options.paused.besidesKinds() : NOTHING_PAUSED;
     const isUntaken = async (job: string, says: string) => {
       const id = config.RESONATE_NAMESPACE + job;
       const { status, data } = await client.send("task.get", { id }, { origin: id });
@@ -154,11 +154,11 @@ export class AlertChecks {
     };
     const found: { kind: string; group: string }[] = [];
     for (const [kind, jobs] of kinds) {
-      const isPaused = (await this.#options.paused.find(kind)) !== undefined;
+      const isKindPaused = (await this.#options.paused.find(kind)) !== undefined;
       let isFound = false;
-      for (const { job, says } of jobs) isFound ||= !isHeld(held, job) && (await isUntaken(job, says));
+      for (const { job, says } of jobs) isFound ||= !isPaused(held, job) && (await isUntaken(job, says));
       const group = deployed.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
-      if (isFound && !isPaused) found.push({ kind, group });
+      if (isFound && !isKindPaused) found.push({ kind, group });
     }
     return found;
   }

@@ -5,7 +5,7 @@ import { TRAILED } from "./calls.ts";
 /** `note` gets the caller's label, the tool or method, and its parameters. It must not reject. */
 export const audit = (note: (caller: string, what: string, params: object) => Promise<void>): EdgeFeature => ({
   name: "audit",
-  audit(what, params, { caller, waitUntil }) {
+  note(what, params, { caller, waitUntil }) {
     if (TRAILED.includes(what)) waitUntil(note(caller.label, what, params));
   },
 });

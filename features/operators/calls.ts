@@ -1,10 +1,10 @@
 /** The requests and answers of the object through which operators see and act. */
 
+import type { WaitState, WorkerReport } from "../../core/jobs/worker-report.ts";
+import type { News } from "../../core/jobs/worker-stats.ts";
 import type { Row } from "../../core/resonate/object-storage.ts";
-import type { Held } from "../pauses/paused-jobs.ts";
-import type { News } from "./figures.ts";
+import type { Paused } from "../pauses/paused-jobs.ts";
 import type { ServerState } from "./server-state.ts";
-import type { WaitState, WorkerReport } from "./worker-report.ts";
 
 /** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */
 export const TRAILED: readonly string[] = [
@@ -58,7 +58,7 @@ export interface Overview {
   workers: (Omit<WorkerReport, "n" | keyof News> & { at: number })[];
   callers: CallerFigure[];
   kinds_paused: string[];
-  held: Held;
+  held: Paused;
   /** Undefined where the Resonate server does not answer. */
   resonate: ServerState | undefined;
   settings: Settings;

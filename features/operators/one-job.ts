@@ -7,16 +7,16 @@ import { statusOf, viewOf } from "../../core/jobs/status.ts";
 import { STARTER } from "../../core/resonate/codec.ts";
 import { isRoot, splitKey } from "../../core/resonate/ids.ts";
 import { sizeOf } from "../../core/resonate/size.ts";
-import type { Edge } from "../../functions/parts.ts";
+import type { OperatorOptions } from "./options.ts";
 
 /**
  * A job as operators see it, by its name in the log: what its caller sees, and its lease, versions and sizes. Arguments and
  * result only with `values`. Undefined where no job has this name.
  */
-export async function oneJob(edge: Edge, job: string, values: boolean, request: Request) {
+export async function oneJob({ store: jobs, client }: OperatorOptions, job: string, values: boolean, request: Request) {
   const { signal } = request;
   const { key, name } = splitKey(job);
-  const store = edge.store.as({ key }, "");
+  const store = jobs.as({ key }, "");
   const promise = await store.get(name, signal);
   if (!promise) return undefined;
   const sizes: number[] = [];
@@ -30,7 +30,7 @@ export async function oneJob(edge: Edge, job: string, values: boolean, request: 
     currentJobOf(store, promise, signal),
     newerGeneration(store, promise, signal),
     timelineOf(promise.id, 1, get),
-    edge.client.send("task.get", { id: promise.id }, { origin: promise.id, signal }).catch(() => undefined),
+    client.send("task.get", { id: promise.id }, { origin: promise.id, signal }).catch(() => undefined),
   ]);
   const { result, newer: _newer, ...view } = viewOf(name, promise);
   const { questions: _asked, ...doing } = feed.entry ?? { questions: {} };

@@ -5,6 +5,7 @@ import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { FORM } from "../../core/jobs/form.ts";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { readConfig } from "../../functions/config.ts";
@@ -13,7 +14,6 @@ import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { RULES } from "./alerts.ts";
 import { Operating } from "./operating.ts";
-import type { WorkerReport } from "./worker-report.ts";
 
 const tools = deployed.jobs;
 beforeEach(() => {

@@ -1,6 +1,7 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
 import { callerOf } from "../../core/author/caller.ts";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
@@ -8,7 +9,7 @@ import { splitKey } from "../../core/resonate/ids.ts";
 import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
 import type { Config } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
-import { type Held, NOTHING, PausedJobs } from "../pauses/paused-jobs.ts";
+import { NOTHING_PAUSED, type Paused, PausedJobs } from "../pauses/paused-jobs.ts";
 import { Actions, PATIENCE, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
 import type {
@@ -26,7 +27,6 @@ import type {
 import { noteDeployment } from "./deployment.ts";
 import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
-import type { WorkerReport } from "./worker-report.ts";
 
 const MINUTE = 60_000;
 
@@ -195,10 +195,10 @@ export class Operating implements OperateCalls {
   }
 
   /** What is held, and the state of the Resonate server; undefined where it does not answer. */
-  async #askServer(now: number): Promise<{ held: Held; resonate: ServerState | undefined }> {
+  async #askServer(now: number): Promise<{ held: Paused; resonate: ServerState | undefined }> {
     try {
       const begun = Date.now();
-      const held = await this.#paused.held();
+      const held = await this.#paused.besidesKinds();
       const ms = Date.now() - begun;
       const { charges, ...about } = await askServer(this.#options.config, this.#rules);
       const charged = charges && addCharges(this.#tables.get<Charged>("charged"), charges, now);
@@ -207,7 +207,7 @@ export class Operating implements OperateCalls {
       return { held, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
     } catch {
       this.#rules.reset();
-      return { held: NOTHING, resonate: undefined };
+      return { held: NOTHING_PAUSED, resonate: undefined };
     }
   }
 }

@@ -1,6 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { callsOf } from "../../core/resonate/object-calls.ts";
-import type { Config } from "../../functions/config.ts";
 import { Callers } from "../../functions/objects/callers.ts";
 import { OperatorSettings } from "./operator-settings.ts";
 
@@ -10,7 +9,7 @@ test("neither a request nor a start waits long for an operators' object that doe
   vi.useFakeTimers();
   const silent = { idFromName: () => ({}), get: () => callsOf({ operate: () => new Promise(() => {}) }) };
   const callers = new Callers(silent, "");
-  const settings = new OperatorSettings({ BLOCKED_CALLERS: ["eve"], isOperated: true } as Config, callers, 5_000);
+  const settings = new OperatorSettings(() => callers.operate("settings"), ["eve"], 5_000);
   const answered = Promise.all([settings.get(), settings.get(), callers.reportStart("timer", "timer_a")]);
   await vi.advanceTimersByTimeAsync(2_500);
   const known = { starts_stopped: false, blocked: ["eve"] };

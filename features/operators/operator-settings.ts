@@ -1,35 +1,37 @@
 import { within } from "../../core/resonate/pacing/backoff.ts";
-import type { Config } from "../../functions/config.ts";
 import { SharedValue } from "../../functions/http/shared-value.ts";
-import type { Callers } from "../../functions/objects/callers.ts";
 import type { Settings } from "./calls.ts";
 
 /** How long the operators' object may take to answer, in milliseconds: requests wait for it. */
-const PATIENCE = 2_000;
+const ANSWER_TIMEOUT_MS = 2_000;
 
 /** The operators' settings, with the callers whom the configuration blocks. */
 export class OperatorSettings {
   /** The settings as they were last known. */
   known: Settings;
   readonly #blocked: readonly string[];
-  readonly #callers: Callers | undefined;
+  readonly #load: (() => Promise<Settings>) | undefined;
   readonly #shared: SharedValue<Settings>;
 
-  /** @param fresh how long they are cached, in milliseconds */
-  constructor({ BLOCKED_CALLERS = [], isOperated }: Config, callers: Callers | undefined, fresh: number) {
-    this.#blocked = BLOCKED_CALLERS;
-    this.known = { starts_stopped: false, blocked: [...BLOCKED_CALLERS] };
-    this.#callers = isOperated ? callers : undefined;
+  /**
+   * @param load asks the operators' object; undefined in a deployment without operators
+   * @param blocked the callers whom the configuration blocks
+   * @param fresh how long settings are cached, in milliseconds
+   */
+  constructor(load: (() => Promise<Settings>) | undefined, blocked: readonly string[], fresh: number) {
+    this.#load = load;
+    this.#blocked = blocked;
+    this.known = { starts_stopped: false, blocked: [...blocked] };
     this.#shared = new SharedValue({ fresh, failed: fresh, turn: 3_000 });
   }
 
   /** The settings, asked for unless the cached ones are fresh. */
   readonly get = async (): Promise<Settings> => {
-    const callers = this.#callers;
-    if (!callers) return this.known;
+    const load = this.#load;
+    if (!load) return this.known;
     try {
       const { value } = await this.#shared.get(async () => {
-        const answer = await within(callers.operate("settings"), PATIENCE);
+        const answer = await within(load(), ANSWER_TIMEOUT_MS);
         return answer ?? Promise.reject(new Error("no answer in time"));
       });
       this.known = { ...value, blocked: [...this.#blocked, ...value.blocked] };

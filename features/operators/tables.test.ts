@@ -1,8 +1,8 @@
 /** The counts that operators see stay few, however many jobs there are. */
 import { expect, test, vi } from "vitest";
+import { MAX_NAMED_JOBS, type WaitState, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { OperateTables } from "./tables.ts";
-import { MOST_NAMED, type WaitState, type WorkerReport } from "./worker-report.ts";
 
 const [MINUTE, DAY] = [60_000, 86_400_000];
 const NOW = Date.UTC(2026, 10, 20, 12, 30, 30);
@@ -96,7 +96,7 @@ test("the storage stays bounded when all reasons differ and more jobs fail than 
   vi.setSystemTime?.(NOW);
   const tables = new OperateTables(createStorage());
   for (let i = 0; i < 60; i++) {
-    const names = Array.from({ length: MOST_NAMED }, (_, j) => failed(`tea_${i}_${j}`, `broken ${i} ${j}\nmore`));
+    const names = Array.from({ length: MAX_NAMED_JOBS }, (_, j) => failed(`tea_${i}_${j}`, `broken ${i} ${j}\nmore`));
     const counts = names.map(({ reason }): [string, string, number] => ["tea", `failed: ${reason.split("\n")[0]}`, 1]);
     tables.report(report({ counts, failed: names }), Date.now());
   }
@@ -132,8 +132,8 @@ test("the list of waiting jobs stays bounded, sleeping jobs leave room for faili
   };
   const tables = new OperateTables(storage);
   const tell = (state: WaitState | undefined, from: number, to: number) => {
-    for (let i = from; i < to; i += MOST_NAMED) {
-      const jobs = Array.from({ length: Math.min(MOST_NAMED, to - i) }, (_, j) => `tea_${i + j}`);
+    for (let i = from; i < to; i += MAX_NAMED_JOBS) {
+      const jobs = Array.from({ length: Math.min(MAX_NAMED_JOBS, to - i) }, (_, j) => `tea_${i + j}`);
       tables.report(report({ waits: jobs.map((job) => ({ job, kind: "tea", ...(state && { state }) })) }), NOW);
     }
   };

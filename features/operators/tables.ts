@@ -1,5 +1,13 @@
 /** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 
+import {
+  FAILED,
+  type FailedJob,
+  firstLine,
+  MAX_NAMED_COUNTS,
+  type WaitingJob,
+  type WorkerReport,
+} from "../../core/jobs/worker-report.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import {
   type ObjectSchema,
@@ -19,7 +27,6 @@ import {
   type TrailEntry,
   type TrailPage,
 } from "./calls.ts";
-import { FAILED, type FailedJob, firstLine, MOST_NAMES, type WaitingJob, type WorkerReport } from "./worker-report.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 
@@ -138,7 +145,7 @@ export class OperateTables extends ObjectSql {
     const at = now - (now % MINUTE);
     const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE, at);
     const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
-    const isKnown = names < MOST_NAMES || this.all(known, MINUTE, at, kind, name).length > 0;
+    const isKnown = names < MAX_NAMED_COUNTS || this.all(known, MINUTE, at, kind, name).length > 0;
     const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
     this.all(
       "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",

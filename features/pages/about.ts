@@ -21,7 +21,7 @@ export function aboutOf({ site, config, seal, issuer }: Pages) {
   };
 }
 
-/** What servers behind tools say about their tools, and nobody has accepted yet. Shown to the operator of a local stack. */
+/** What upstream servers say about their tools, and nobody has accepted yet. Shown to the operator of a local stack. */
 const heldBack = (tools: readonly Tool[]): HeldBack[] => [...new Set(tools.flatMap((tool) => tool.heldBack ?? []))];
 
 /** The values that are texts: a foreign server may send anything, and a page would render an object as an element. */

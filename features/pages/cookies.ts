@@ -1,11 +1,8 @@
 /** The cookies by which browsers open links to jobs and stay signed in. */
-import { serialize } from "hono/utils/cookie";
 import type { Caller } from "../../core/author/caller.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
-import { cookieOfRequest, isOwnPage, type Linked, type Pages, pathOf, sessionCookie } from "./sessions.ts";
-
-/** How long a browser stays signed in, in milliseconds. */
-export const SESSION = 12 * 3_600_000;
+import { cookieOf, cookieOfRequest, isOwnPage, SESSION_MS } from "../../functions/http/cookies.ts";
+import { type Linked, type Pages, pathOf, sessionCookie } from "./sessions.ts";
 
 /** A link is exchanged for a cookie with a path of its own, so a browser with many links sends only the one it uses. */
 const LINK_COOKIE = "link";
@@ -56,14 +53,9 @@ export async function session(
   expires: number,
   isSecure: boolean,
 ): Promise<string | undefined> {
-  const until = Math.min(Date.now() + SESSION, expires);
+  const until = Math.min(Date.now() + SESSION_MS, expires);
   const sealed = await seal?.close("session", token, until);
   return sealed && cookieOf(sessionCookie(isSecure), sealed, until, "/", isSecure);
 }
 
 export const endOfSession = (isSecure: boolean): string => cookieOf(sessionCookie(isSecure), "", 0, "/", isSecure);
-
-export function cookieOf(name: string, value: string, until: number, path: string, secure: boolean): string {
-  const maxAge = Math.max(0, (until - Date.now()) / 1_000);
-  return serialize(name, value, { path, maxAge, secure, httpOnly: true, sameSite: "Strict" });
-}

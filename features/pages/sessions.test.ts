@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
+import { Seal } from "../../functions/auth/seal.ts";
 import { readConfig } from "../../functions/config.ts";
 import { follow, linked, session } from "./cookies.ts";
-import { Seal } from "./seal.ts";
 import { Pages } from "./sessions.ts";
 
 const ada = await callerOf("ada", "ada");

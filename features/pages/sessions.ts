@@ -1,15 +1,15 @@
 /** Access to pages: sessions of browsers, and links to single jobs. */
-import { parse } from "hono/utils/cookie";
 import type { Caller } from "../../core/author/caller.ts";
+import type { Identity } from "../../core/tools/identity.ts";
 import type { JobHandles } from "../../core/tools/job-handles.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 import type { AuthConfig } from "../../functions/auth/auth-config.ts";
+import { Seal } from "../../functions/auth/seal.ts";
 import type { Assets } from "../../functions/http/assets.ts";
-import type { Identity } from "../../functions/mcp/identity.ts";
-import { Seal } from "./seal.ts";
+import { cookieOfRequest, isOwnPage } from "../../functions/http/cookies.ts";
 
 /** How long a link to a job is valid, in milliseconds. */
-const LINK = 7 * 24 * 3_600_000;
+const LINK_VALIDITY_MS = 7 * 24 * 3_600_000;
 
 /**
  * With the prefix, browsers accept the cookie from this host alone, over TLS: no other host of the domain can set it. Without
@@ -77,7 +77,7 @@ export class Pages {
     if (auth.AUTH_MODE === "none") return new URL(pathOf(job), PUBLIC_URL).href;
     if (!this.seal) return undefined;
     const linked: Linked = { job, caller };
-    return new URL(`/view/${await this.seal.close("link", linked, Date.now() + LINK)}`, PUBLIC_URL).href;
+    return new URL(`/view/${await this.seal.close("link", linked, Date.now() + LINK_VALIDITY_MS)}`, PUBLIC_URL).href;
   }
 
   /**
@@ -95,10 +95,4 @@ export class Pages {
   }
 }
 
-/** Whether the browser states that a page of this server makes the request. */
-export const isOwnPage = ({ headers }: Request): boolean => headers.get("sec-fetch-site") === "same-origin";
-
 export const pathOf = (name: string) => `/jobs/${encodeURIComponent(name)}`;
-
-export const cookieOfRequest = ({ headers }: Request, name: string): string | undefined =>
-  parse(headers.get("cookie") ?? "", name)[name];

@@ -1,4 +1,4 @@
-/** What operators hold back: the jobs of a kind, and besides kinds all jobs, those of a caller, or single jobs. */
+/** What operators pause: the jobs of a kind, and besides kinds all jobs, those of a caller, or single jobs. */
 import { childOf, decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
@@ -6,38 +6,38 @@ import { pauseId, splitKey } from "../../core/resonate/ids.ts";
 import { append, last } from "../../core/resonate/sequence.ts";
 
 /** How long a pause may last, in milliseconds: ten years. */
-const LONGEST = 10 * 366 * 86_400_000;
+const MAX_PAUSE_MS = 10 * 366 * 86_400_000;
 
-/** Takes the place of the kind, for what is held besides kinds; no kind can have this name. */
+/** Takes the place of the kind, for what is paused besides kinds; no kind can have this name. */
 export const BESIDES_KINDS = "*";
 
 /** The jobs besides those of paused kinds that no worker takes. `callers` are keys; `jobs` are promise ids without the namespace. */
-export interface Held {
+export interface Paused {
   all?: boolean;
   callers: readonly string[];
   jobs: readonly string[];
 }
 
-export const NOTHING: Held = { callers: [], jobs: [] };
+export const NOTHING_PAUSED: Paused = { callers: [], jobs: [] };
 
-export const isHeld = ({ all, callers, jobs }: Held, job: string): boolean =>
+export const isPaused = ({ all, callers, jobs }: Paused, job: string): boolean =>
   all === true || jobs.includes(job) || callers.includes(splitKey(job).key);
 
-/** What a pause of {@link BESIDES_KINDS} holds; nothing for the pause of a kind. */
-export const heldIn = (pause: PromiseRecord | undefined): Held =>
-  (pause && (decodeValue(pause.param) as Held | undefined)) ?? NOTHING;
+/** What a pause of {@link BESIDES_KINDS} pauses; nothing for the pause of a kind. */
+export const pausedIn = (pause: PromiseRecord | undefined): Paused =>
+  (pause && (decodeValue(pause.param) as Paused | undefined)) ?? NOTHING_PAUSED;
 
 const isPending = ({ state }: PromiseRecord): boolean => state === "pending";
 
 /**
- * The pauses of a kind, or of {@link BESIDES_KINDS}, are a sequence of promises, each pending while its pause lasts. Held tasks
- * wait for its end, and then read the next.
+ * The pauses of a kind, or of {@link BESIDES_KINDS}, are a sequence of promises, each pending while its pause lasts. Paused
+ * jobs wait for its end, and then read the next.
  */
 export class PausedJobs {
   readonly #client: Pick<ResonateClient, "call">;
   readonly #namespace: string;
   /** By kind: how many pauses came before the last known one. */
-  readonly #before = new Map<string, number>();
+  readonly #pausesBefore = new Map<string, number>();
 
   constructor(client: Pick<ResonateClient, "call">, namespace: string) {
     this.#client = client;
@@ -45,8 +45,8 @@ export class PausedJobs {
   }
 
   /** The promise that is pending while jobs of this kind are paused; undefined when they are not. */
-  async find(kind: string, patience?: number): Promise<PromiseRecord | undefined> {
-    return (await this.#last(kind, patience)).pause;
+  async find(kind: string, timeoutMs?: number): Promise<PromiseRecord | undefined> {
+    return (await this.#last(kind, timeoutMs)).pause;
   }
 
   /** Pauses a kind, or keeps an existing pause. Returns when the pause began, in milliseconds since the epoch. */
@@ -64,40 +64,42 @@ export class PausedJobs {
     return pause !== undefined;
   }
 
-  async held(): Promise<Held> {
-    return heldIn(await this.find(BESIDES_KINDS));
+  /** What is paused besides kinds. */
+  async besidesKinds(): Promise<Paused> {
+    return pausedIn(await this.find(BESIDES_KINDS));
   }
 
-  /** Holds exactly `held`. Calls must not overlap. */
-  async hold(held: Held): Promise<void> {
+  /** Pauses exactly this besides kinds. Calls must not overlap. */
+  async pauseBesidesKinds(paused: Paused): Promise<void> {
     const { n, pause } = await this.#last(BESIDES_KINDS);
-    if (held.all || held.callers.length + held.jobs.length > 0) await this.#create(BESIDES_KINDS, n + 1, held);
+    const isAny = paused.all || paused.callers.length + paused.jobs.length > 0;
+    if (isAny) await this.#create(BESIDES_KINDS, n + 1, paused);
     await this.#end(BESIDES_KINDS, n, pause);
   }
 
-  async #last(kind: string, patience?: number) {
-    const get = (n: number) => this.#get(kind, n, patience);
-    const after = this.#before.get(kind) ?? 0;
+  async #last(kind: string, timeoutMs?: number) {
+    const get = (n: number) => this.#get(kind, n, timeoutMs);
+    const after = this.#pausesBefore.get(kind) ?? 0;
     let { n, entry } = await last(get, { after });
     // A server that was restored to an earlier state lacks the last known pause, and perhaps others.
     if (!entry && after > 0) ({ n, entry } = await last(get));
-    this.#before.set(kind, Math.max(n - 1, 0));
+    this.#pausesBefore.set(kind, Math.max(n - 1, 0));
     return { n, pause: entry && isPending(entry) ? entry : undefined };
   }
 
-  async #create(kind: string, n: number, param?: Held): Promise<PromiseRecord> {
-    const call = childOf(pauseId(this.#namespace, kind, n), Date.now() + LONGEST, { param });
+  async #create(kind: string, n: number, param?: Paused): Promise<PromiseRecord> {
+    const call = childOf(pauseId(this.#namespace, kind, n), Date.now() + MAX_PAUSE_MS, { param });
     return (await this.#client.call(call)) as PromiseRecord;
   }
 
-  /** Ends the `n`th pause, and those before it that a call of {@link hold} which was interrupted has left pending. */
+  /** Ends the `n`th pause, and those before it that a call of {@link pauseBesidesKinds} which was interrupted has left pending. */
   async #end(kind: string, n: number, pause: PromiseRecord | undefined): Promise<void> {
     for (let i = n, each = pause; each && isPending(each); each = await this.#get(kind, --i)) {
       await this.#client.call(resolveOf(each.id));
     }
   }
 
-  #get(kind: string, n: number, patience?: number): Promise<PromiseRecord | undefined> {
-    return this.#client.call(getOf(pauseId(this.#namespace, kind, n)), undefined, patience);
+  #get(kind: string, n: number, timeoutMs?: number): Promise<PromiseRecord | undefined> {
+    return this.#client.call(getOf(pauseId(this.#namespace, kind, n)), undefined, timeoutMs);
   }
 }

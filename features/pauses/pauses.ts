@@ -1,34 +1,30 @@
 import { LRUCache } from "lru-cache";
-import type { Lease } from "../../core/engine/job-lease.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { localId } from "../../core/resonate/ids.ts";
-import { BESIDES_KINDS, type Held, heldIn, isHeld, PausedJobs } from "./paused-jobs.ts";
+import { BESIDES_KINDS, isPaused, type Paused, PausedJobs, pausedIn } from "./paused-jobs.ts";
 
 /** How long the answer whether a kind is paused is reused: at most in milliseconds, and as a share of the lease. */
-const REUSED_FOR = { most: 5_000, part: 1 / 3 };
+const MAX_REUSE_MS = 5_000;
+const REUSE_SHARE = 1 / 3;
 
-/**
- * Suspends jobs of paused kinds, and other jobs that an operator holds back. Each waits for the promise of its pause, so the
- * server wakes all of them when the pause is over. Until then a paused job holds no lease and, on servers that let a job wait for
- * promises that are not its own, costs no request.
- */
+/** How many kinds are remembered. */
+const MAX_KINDS = 1_000;
+
+/** Knows which jobs operators have paused, as of a few seconds ago. */
 export class Pauses {
-  readonly #namespace: string;
   /** By kind. */
-  readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined; held: Held }>;
+  readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined; paused: Paused }>;
 
-  /** `leaseTime`: the length of a task's lease, in milliseconds, which is also how long an unreachable server is retried. */
-  constructor(client: ResonateClient, namespace: string, leaseTime: number) {
-    this.#namespace = namespace;
-    const paused = new PausedJobs(client, namespace);
+  /** `leaseTimeMs`: the length of a task's lease, which is also how long an unreachable server is retried. */
+  constructor(client: ResonateClient, namespace: string, leaseTimeMs: number) {
+    const jobs = new PausedJobs(client, namespace);
     this.#pauses = new LRUCache({
-      max: 1_000,
-      ttl: Math.min(REUSED_FOR.most, Math.ceil(REUSED_FOR.part * leaseTime)),
+      max: MAX_KINDS,
+      ttl: Math.min(MAX_REUSE_MS, Math.ceil(REUSE_SHARE * leaseTimeMs)),
       ignoreFetchAbort: true,
       fetchMethod: async (kind) => {
-        const pause = await paused.find(kind, leaseTime);
-        return { pause, held: heldIn(pause) };
+        const pause = await jobs.find(kind, leaseTimeMs);
+        return { pause, paused: pausedIn(pause) };
       },
     });
   }
@@ -36,22 +32,12 @@ export class Pauses {
   /** The id of the promise that is pending while a job is paused; undefined if it is not. `job`: its id without the namespace. */
   async find(job: string, kind: string): Promise<string | undefined> {
     const [ofKind, besides] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(BESIDES_KINDS)]);
-    return ofKind?.pause?.id ?? (besides && isHeld(besides.held, job) ? besides.pause?.id : undefined);
+    return ofKind?.pause?.id ?? (besides && isPaused(besides.paused, job) ? besides.pause?.id : undefined);
   }
 
-  /**
-   * Suspends a job if it is paused; resolves with whether it is suspended, which ends the lease on it.
-   *
-   * @throws {LeaseLost}
-   */
-  async suspendIfPaused(lease: Pick<Lease, "id" | "suspend">, kind: string): Promise<boolean> {
-    for (;;) {
-      const awaited = await this.find(localId(lease.id, this.#namespace), kind);
-      if (awaited === undefined) return false;
-      if (await lease.suspend([awaited])) return true;
-      // The pause is over, but another may have begun.
-      this.#pauses.delete(kind);
-      this.#pauses.delete(BESIDES_KINDS);
-    }
+  /** Forgets the answers for jobs of a kind. */
+  forget(kind: string): void {
+    this.#pauses.delete(kind);
+    this.#pauses.delete(BESIDES_KINDS);
   }
 }

@@ -23,7 +23,7 @@ function begun() {
   };
   const promise = { id: "job", createdAt: Date.now(), timeoutAt: Date.now() + 400 * DAY };
   const reporter = new Reporter(journals as unknown as ProgressFeeds, promise, createLogger("silent"));
-  reporter.newest = { n: 0, text: "", at: 0 };
+  reporter.last = { n: 0, text: "", at: 0 };
   return { entries, reporter };
 }
 
@@ -39,7 +39,7 @@ test("a job with progress every second for a week writes few enough entries for 
   const { entries, reporter } = begun();
   const total = (7 * DAY) / SECOND;
   for (let done = 1; done <= total; done++) {
-    reporter.tell(state({ progress: { done, total } }));
+    reporter.update(state({ progress: { done, total } }));
     // Synchronous, as 600,000 turns of the event loop take long: the entries are written after the loop, in the same order.
     vi.advanceTimersByTime(SECOND);
   }
@@ -52,15 +52,15 @@ test("a job with progress every second for a week writes few enough entries for 
 test("a step of less than a second writes no entry; a step that fails or takes longer does", async () => {
   const { entries, reporter } = begun();
   const step = (more: object) => state({ steps: [{ name: "fetch", attempt: 1, since: Date.now(), ...more }] });
-  reporter.tell(step({}));
+  reporter.update(step({}));
   await vi.advanceTimersByTimeAsync(900);
-  reporter.tell(state({}));
+  reporter.update(state({}));
   await vi.advanceTimersByTimeAsync(5 * SECOND);
   expect(entries).toEqual([]);
-  reporter.tell(step({ attempt: 2, error: "503", next: Date.now() + 8 * SECOND }));
+  reporter.update(step({ attempt: 2, error: "503", next: Date.now() + 8 * SECOND }));
   await vi.advanceTimersByTimeAsync(SECOND);
   expect(entries.map((entry) => entry.step?.error)).toEqual(["503"]);
-  reporter.tell(step({ name: "slow" }));
+  reporter.update(step({ name: "slow" }));
   await vi.advanceTimersByTimeAsync(5 * SECOND);
   expect(entries.at(-1)?.step).toEqual({ name: "slow", attempt: 1 });
 });
@@ -68,8 +68,9 @@ test("a step of less than a second writes no entry; a step that fails or takes l
 test("a loop of sleeps writes few entries, which say until when it sleeps", async () => {
   const { entries, reporter } = begun();
   for (let n = 0; n < 2_880; n++) {
-    reporter.tell(state({ sleepingUntil: Date.now() + 30 * SECOND }));
-    await reporter.beforeSleep({ quiet: false, patience: 0 });
+    const sleeping = state({ sleepingUntil: Date.now() + 30 * SECOND });
+    reporter.update(sleeping);
+    await reporter.beforeSleep(sleeping, { isQuiet: false, questionTimeoutMs: 0 });
     await vi.advanceTimersByTimeAsync(30 * SECOND);
   }
   expect(entries.length).toBeGreaterThan(20);
@@ -80,7 +81,7 @@ test("a loop of sleeps writes few entries, which say until when it sleeps", asyn
 test("the reason why a job is blocked stays the newest entry, although a state was to be written later", async () => {
   const { entries, reporter } = begun();
   const step = { name: "slow", attempt: 1, since: Date.now() };
-  reporter.tell(state({ steps: [step] }));
+  reporter.update(state({ steps: [step] }));
   await vi.advanceTimersByTimeAsync(0.9 * SECOND);
   await reporter.blocked("its code does not fit");
   await vi.advanceTimersByTimeAsync(5 * SECOND);

@@ -1,26 +1,28 @@
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { ExecutionState } from "../../core/engine/state.ts";
 import { doing, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { type LineLog, reasonOf } from "../../worker/execution/instruments.ts";
-import type { WaitState } from "../operators/worker-report.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 
-/** Steps and sleeps that are shorter than this get no entry, in milliseconds. */
-const SHORTEST_STEP = 1_000;
-const SHORTEST_SLEEP = 10_000;
+/** Steps and sleeps that are shorter than this get no entry. */
+const MIN_STEP_MS = 1_000;
+const MIN_SLEEP_MS = 10_000;
 
 /**
  * The shortest time between two entries without questions: at first in milliseconds, later as a share of the job's age. Entries
  * are never removed; this limits them to about two hundred for any duration of a job.
  */
-const FIRST_GAP = 100;
-const GAP = 0.1;
+const MIN_GAP_MS = 100;
+const MIN_GAP_SHARE = 0.1;
 
 /** The number of entries after which short sleeps get none. */
-const MANY = 32;
+const MAX_ENTRIES_OF_SHORT_SLEEPS = 32;
+
+/** How many callbacks an entry names. */
+const MAX_CALLBACKS = 5;
 
 /** The newest entry of a progress feed: its number, or 0 if there is none, and its text. */
-export interface LastWritten {
+export interface LastEntry {
   n: number;
   text: string;
   /** When it was written, in milliseconds since the epoch. */
@@ -34,8 +36,9 @@ export class Reporter {
   readonly #log: LineLog;
   /** The number of the newest entry; undefined until it is known. */
   #n: number | undefined;
-  #written = "";
-  #lastWrite = 0;
+  #text = "";
+  /** When it was written, in milliseconds since the epoch. */
+  #writtenAt = 0;
   #state: ExecutionState | undefined;
   #timer: NodeJS.Timeout | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -48,34 +51,22 @@ export class Reporter {
   }
 
   /** The newest entry, if it is known. */
-  get newest(): LastWritten | undefined {
-    return this.#n === undefined ? undefined : { n: this.#n, text: this.#written, at: this.#lastWrite };
+  get last(): LastEntry | undefined {
+    return this.#n === undefined ? undefined : { n: this.#n, text: this.#text, at: this.#writtenAt };
   }
 
-  set newest(entry: LastWritten | undefined) {
+  set last(entry: LastEntry | undefined) {
     this.#n = entry?.n;
-    this.#written = entry?.text ?? "";
-    this.#lastWrite = entry?.at ?? 0;
-  }
-
-  /** What the job waits for, for operators; without a state if it waits only briefly. */
-  get waits(): { state?: WaitState; says?: string } {
-    const { questions = [], steps = [], awaiting = 0, callbacks = [], sleepingUntil } = this.#state ?? {};
-    const [asked] = questions;
-    if (asked) return { state: "answer", says: asked.question.message };
-    const failing = steps.find(({ error }) => error !== undefined);
-    if (failing) return { state: "failing", says: `${failing.name}: ${failing.error}` };
-    if (awaiting + callbacks.length > 0) return { state: "job", says: callbacks.join(", ") };
-    const isLong = sleepingUntil !== undefined && sleepingUntil - Date.now() >= SHORTEST_SLEEP;
-    return isLong ? { state: "sleeping", says: `until ${new Date(sleepingUntil).toISOString()}` } : {};
+    this.#text = entry?.text ?? "";
+    this.#writtenAt = entry?.at ?? 0;
   }
 
   /** Takes a new state of the job, and writes it when the next entry is due. */
-  tell(state: ExecutionState): void {
+  update(state: ExecutionState): void {
     this.#state = state;
     if (this.#timer || this.#isClosed) return;
     const gap = this.#gap;
-    const due = hasNews(state) ? this.#lastWrite + gap : Math.max(this.#lastWrite + gap, since(state) + SHORTEST_STEP);
+    const due = hasNews(state) ? this.#writtenAt + gap : Math.max(this.#writtenAt + gap, since(state) + MIN_STEP_MS);
     this.#timer = setTimeout(
       () => {
         this.#timer = undefined;
@@ -86,25 +77,28 @@ export class Reporter {
   }
 
   /**
-   * Writes what readers must know while the job sleeps. For questions it tries for `patience` milliseconds.
+   * Writes what readers must know while the job sleeps. For questions it tries for so many milliseconds. `isQuiet`: readers do
+   * not read the feed before the job's expected end.
    *
    * @throws {LeaseLost} when questions could not be written, because then nobody could ever answer them
    */
-  async beforeSleep({ quiet, patience }: { quiet: boolean; patience: number }): Promise<void> {
+  async beforeSleep(
+    state: ExecutionState,
+    { isQuiet, questionTimeoutMs }: { isQuiet: boolean; questionTimeoutMs: number },
+  ): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const state = this.#state;
-    if (!state) return;
-    const sleep = (state.sleepingUntil ?? 0) - Date.now();
-    const sleeps = sleep >= SHORTEST_SLEEP && !quiet;
-    if (!hasNews(state) && !sleeps && !(state.awaiting + state.callbacks.length > 0 && !quiet) && !this.#n) return;
+    const sleepMs = (state.sleepingUntil ?? 0) - Date.now();
+    const waits = sleepMs >= MIN_SLEEP_MS || state.awaiting + state.callbacks.length > 0;
+    if (!hasNews(state) && !(waits && !isQuiet) && !this.#n) return;
     await this.#writing;
     const asks = state.questions.length > 0;
     // A loop of many short sleeps must not write an entry for each.
-    const isBrief = (this.#n ?? 0) > MANY && Math.max(Date.now() - this.#lastWrite, sleep) < this.#gap;
-    if (isBrief && questionsIn(this.#written) === JSON.stringify(entryOf(state).questions)) return;
-    await this.#write(entryOf(state), asks ? patience : undefined);
-    if (asks && this.#written === "") throw new LeaseLost("its questions could not be written");
+    const isBrief =
+      (this.#n ?? 0) > MAX_ENTRIES_OF_SHORT_SLEEPS && Math.max(Date.now() - this.#writtenAt, sleepMs) < this.#gap;
+    if (isBrief && questionsIn(this.#text) === JSON.stringify(entryOf(state).questions)) return;
+    await this.#write(entryOf(state), asks ? questionTimeoutMs : undefined);
+    if (asks && this.#text === "") throw new LeaseLost("its questions could not be written", { reason: "unreachable" });
   }
 
   blocked(reason: string): Promise<void> {
@@ -120,25 +114,25 @@ export class Reporter {
   }
 
   get #gap(): number {
-    return Math.max(FIRST_GAP, (Date.now() - this.#promise.createdAt) * GAP);
+    return Math.max(MIN_GAP_MS, (Date.now() - this.#promise.createdAt) * MIN_GAP_SHARE);
   }
 
-  #write(entry: FeedEntry, patience?: number): Promise<void> {
+  #write(entry: FeedEntry, timeoutMs?: number): Promise<void> {
     const text = JSON.stringify(entry);
-    if (text === this.#written || this.#isClosed) return this.#writing;
-    this.#written = text;
-    this.#lastWrite = Date.now();
+    if (text === this.#text || this.#isClosed) return this.#writing;
+    this.#text = text;
+    this.#writtenAt = Date.now();
     this.#writing = this.#writing.then(async () => {
       try {
         const { id, timeoutAt } = this.#promise;
         this.#n ??= (await this.#feeds.newest(this.#promise)).n;
         // A worker that had the job before may have written an entry even after its lease lapsed.
-        while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, patience }))) this.#n += 1;
+        while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, patience: timeoutMs }))) this.#n += 1;
         this.#n += 1;
-        if (!this.#isClosed) this.#log.info(fieldsOf(entry), "job goes on");
+        if (!this.#isClosed) this.#log.info(fieldsOf(entry), "job progress");
       } catch (error) {
         // The job does not depend on its feed, except for questions.
-        this.#written = "";
+        this.#text = "";
         this.#n = undefined;
         this.#log.debug({ reason: reasonOf(error) }, "progress feed not written");
       }
@@ -167,7 +161,7 @@ function since({ steps }: ExecutionState): number {
 }
 
 function deservesEntry(state: ExecutionState): boolean {
-  return hasNews(state) || since(state) + SHORTEST_STEP <= Date.now();
+  return hasNews(state) || since(state) + MIN_STEP_MS <= Date.now();
 }
 
 /** An entry as log fields, with a description of what the job does, unless that is only a step. */
@@ -208,7 +202,7 @@ function entryOf({
     ...(steps.length > 1 && { more: steps.length - 1 }),
     ...(sleepingUntil !== undefined && { sleeping_until: sleepingUntil }),
     ...(awaiting > 0 && { awaiting }),
-    ...(callbacks.length > 0 && { callbacks: callbacks.slice(0, 5) }),
+    ...(callbacks.length > 0 && { callbacks: callbacks.slice(0, MAX_CALLBACKS) }),
     ...(emitted !== undefined && { emitted }),
     ...(spent && { spent }),
     ...(events !== undefined && { events }),

@@ -8,13 +8,6 @@ import { type Reservation, reservationFor, tagOf } from "../../core/jobs/reserva
 import { RESERVATION } from "../../core/resonate/codec.ts";
 import { exceeded } from "./exceeded.ts";
 
-declare module "../../core/jobs/job-feature.ts" {
-  interface Requester {
-    /** Charges a start for the further jobs that it counts as, which workers start later. Throws when they are too many for now. */
-    readonly chargeStarts?: (count: number) => Promise<void>;
-  }
-}
-
 export const quota = ({ limits, of }: CallerRecords): JobFeature => ({
   async start(start, next) {
     const { by, jobs, existing, tags } = start;

@@ -1,7 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { SETTLED } from "../../core/engine/runtime.ts";
+import { SETTLED } from "../../core/engine/job-lease.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import type { PromiseWatcher } from "../../worker/connection/promise-watcher.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
 afterEach(() => void vi.useRealTimers());
@@ -18,7 +17,7 @@ function scene(failures: number) {
   return {
     read,
     stop,
-    watch: new SettlementWatch({ id: "job", createdAt: 0 }, watcher as unknown as PromiseWatcher, stop),
+    watch: new SettlementWatch({ id: "job", createdAt: 0 }, watcher, stop),
   };
 }
 

@@ -1,49 +1,53 @@
-import { SETTLED } from "../../core/engine/runtime.ts";
+import { SETTLED } from "../../core/engine/job-lease.ts";
+import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import type { PromiseWatcher } from "../../worker/connection/promise-watcher.ts";
 
-/** An execution that runs longer than this watches its job's promise, in milliseconds. */
-const LONG = 2_000;
+/** An execution that runs longer than this watches its job's promise. */
+const WATCH_AFTER_MS = 2_000;
 
-/** The pause before the promise is read again when the server could not be reached, in milliseconds. */
-const READ_AGAIN_AFTER = 5_000;
+/** The pause before the promise is read again when the server could not be reached. */
+const READ_AGAIN_AFTER_MS = 5_000;
 
-/** Aborts an execution when its job is settled by a cancellation or by another worker. */
+/** Watches the promise of a job, from `start` on or when the execution takes long, and aborts the execution when it has settled. */
 export class SettlementWatch {
   readonly #job: Pick<PromiseRecord, "id" | "createdAt">;
-  readonly #watcher: PromiseWatcher;
+  readonly #watcher: Pick<PromiseWatch, "watch" | "leave">;
   readonly #execution: AbortController;
   #timer: NodeJS.Timeout;
   #state: "idle" | "watching" | "closed" = "idle";
 
-  constructor(job: Pick<PromiseRecord, "id" | "createdAt">, watcher: PromiseWatcher, execution: AbortController) {
+  constructor(
+    job: Pick<PromiseRecord, "id" | "createdAt">,
+    watcher: Pick<PromiseWatch, "watch" | "leave">,
+    execution: AbortController,
+  ) {
     this.#job = job;
     this.#watcher = watcher;
     this.#execution = execution;
-    this.#timer = setTimeout(() => this.start(), LONG);
+    this.#timer = setTimeout(() => this.start(), WATCH_AFTER_MS);
   }
 
   start(): void {
     if (this.#state !== "idle") return;
     this.#state = "watching";
-    void this.#look();
+    void this.#check();
   }
 
   close(): void {
-    this.#state = "closed";
     clearTimeout(this.#timer);
-    this.#watcher.leave(this.#job.id, this.#look);
+    if (this.#state === "watching") this.#watcher.leave(this.#job.id, this.#check);
+    this.#state = "closed";
   }
 
-  readonly #look = async (): Promise<void> => {
+  readonly #check = async (): Promise<void> => {
     if (this.#state !== "watching") return;
     try {
       const { id, createdAt } = this.#job;
-      const promise = await this.#watcher.watch(id, false, this.#look, createdAt);
-      if (this.#state !== "watching") return this.close();
+      const promise = await this.#watcher.watch(id, false, this.#check, createdAt);
+      if (this.#state !== "watching") return this.#watcher.leave(this.#job.id, this.#check);
       if (promise && promise.state !== "pending") this.#execution.abort(SETTLED);
     } catch {
-      if (this.#state === "watching") this.#timer = setTimeout(this.#look, READ_AGAIN_AFTER);
+      if (this.#state === "watching") this.#timer = setTimeout(this.#check, READ_AGAIN_AFTER_MS);
     }
   };
 }

@@ -1,9 +1,9 @@
 import { machineClock } from "../../core/engine/clock.ts";
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
+import { reasonOf } from "../../core/jobs/line-log.ts";
 import { limitId } from "../../core/resonate/ids.ts";
 import { pause } from "../../core/resonate/pacing/backoff.ts";
 import { Turns } from "../../core/resonate/pacing/fair-semaphore.ts";
-import { reasonOf } from "../../worker/execution/instruments.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 
 /**
@@ -99,7 +99,8 @@ class LimitQueue {
         else await Promise.race([this.#freed.promise, pause(TRY_AGAIN)]);
       }
     } catch (error) {
-      for (const { reject } of this.#waiting) reject(new LeaseLost(reasonOf(error), { cause: error }));
+      for (const { reject } of this.#waiting)
+        reject(new LeaseLost(reasonOf(error), { reason: "unreachable", cause: error }));
       this.#waiting.clear();
     } finally {
       this.#isFilling = false;

@@ -1,6 +1,7 @@
 /** Makes an attempt wait until the `concurrency` and the `rate` of its step allow it. */
 import { MINUTE, NondeterminismError, type StepOptions } from "../../core/author/context.ts";
-import type { Attempt, StepFeature } from "../../core/engine/step-feature.ts";
+import type { Attempt } from "../../core/engine/step-feature.ts";
+import type { WorkerFeature } from "../../core/feature.ts";
 import type { Limit } from "./limits.ts";
 
 /** How long an attempt holds a place of its `concurrency` while it waits for its `rate`. */
@@ -12,8 +13,9 @@ const DEFAULT_TIMEOUT_MS = MINUTE;
 /** Waits until one more attempt may begin, in turns by owner; resolves with the function that frees its place. */
 export type TakeLimit = (limit: Limit, owner: string, signal: AbortSignal) => Promise<() => void>;
 
-export const stepLimits = (take: TakeLimit): StepFeature => ({
-  options: ["concurrency", "rate"],
+export const stepLimits = (take: TakeLimit): WorkerFeature => ({
+  name: "step-limits",
+  stepOptions: ["concurrency", "rate"],
   async attempt(attempt, next) {
     if (attempt.options.concurrency) attempt.timeoutMs ??= DEFAULT_TIMEOUT_MS;
     const leave = await waitForLimits(attempt, take);

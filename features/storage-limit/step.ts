@@ -1,5 +1,6 @@
 /** Refuses records beyond what a job may store. */
-import { RecordRefused, type StepFeature } from "../../core/engine/step-feature.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
+import type { WorkerFeature } from "../../core/feature.ts";
 import { MOST_OF_A_JOB } from "../../core/resonate/size.ts";
 
 /** More than any record has. */
@@ -8,7 +9,8 @@ const MAX_RECORD_BYTES = 2_000_000;
 /** Records up to this size are always stored, so that a job that has stored as much as it may can still end. */
 const SMALL_RECORD_BYTES = 2_000;
 
-export const jobStorageLimit: StepFeature = {
+export const jobStorageLimit: WorkerFeature = {
+  name: "storage-limit",
   recordFromBytes: MOST_OF_A_JOB - MAX_RECORD_BYTES,
   record({ bytes, storedBytes }, next) {
     if (bytes <= SMALL_RECORD_BYTES || storedBytes + bytes <= MOST_OF_A_JOB) return next();

@@ -5,8 +5,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Log } from "../../core/author/context.ts";
 import { currentPass } from "../../core/engine/guard/guard.ts";
-import type { StepFeature } from "../../core/engine/step-feature.ts";
-import { reasonOf, thrown } from "../../worker/execution/instruments.ts";
+import type { WorkerFeature } from "../../core/feature.ts";
+import { reasonOf, stackOf } from "../../core/jobs/line-log.ts";
 
 interface RunningAttempt {
   step: string;
@@ -23,7 +23,8 @@ interface WorkerLog {
 const attempts = new AsyncLocalStorage<RunningAttempt>();
 
 /** An attempt fails on an uncaught error of anything that it started. */
-export const strayErrors: StepFeature = {
+export const strayErrors: WorkerFeature = {
+  name: "stray-errors",
   attempt({ path, step }, next) {
     return new Promise((resolve, reject) => {
       attempts.run({ step: path, log: step.log, fail: reject }, next).then(resolve, reject);
@@ -36,11 +37,11 @@ export function containStrayErrors(log: WorkerLog): void {
   process.on("uncaughtException", (error: unknown) => {
     const attempt = attempts.getStore();
     if (!attempt) {
-      log.fatal({ reason: reasonOf(error), ...stackOf(error) }, "uncaught error");
+      log.fatal({ reason: reasonOf(error), ...withStack(error) }, "uncaught error");
       process.exit(1);
     }
     const { step } = attempt;
-    attempt.log.error("uncaught error of a step", { step, reason: reasonOf(error), ...stackOf(error) });
+    attempt.log.error("uncaught error of a step", { step, reason: reasonOf(error), ...withStack(error) });
     attempt.fail(error);
   });
   // The attempt may still handle the rejection, so it does not fail.
@@ -52,4 +53,7 @@ export function containStrayErrors(log: WorkerLog): void {
   });
 }
 
-const stackOf = (error: unknown) => (error instanceof Error ? { error: thrown(error) } : {});
+const withStack = (error: unknown) => {
+  const stack = stackOf(error);
+  return stack === undefined ? {} : { error: { stack } };
+};

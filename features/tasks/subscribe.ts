@@ -1,5 +1,5 @@
 /**
- * `subscriptions/listen` with `taskIds`, or for resources of servers behind the tools: pushes the complete task at each change,
+ * `subscriptions/listen` with `taskIds`, or for resources of upstream servers: pushes the complete task at each change,
  * and reports each change of a resource.
  */
 import * as z from "zod";

@@ -24,9 +24,9 @@ interface TraceEnv {
 }
 
 /** How long spans are gathered and how long sending them may take, in milliseconds, and how many wait at most. */
-const GATHER = 1_000;
-const PATIENCE = 5_000;
-const MOST = 500;
+const GATHER_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 5_000;
+const MAX_WAITING_SPANS = 500;
 
 /** The numbers in OTLP of the span kind SERVER and of the status ERROR. */
 const [SERVER, ERROR] = [2, 2];
@@ -36,9 +36,9 @@ let gathered: object[] = [];
 
 /** Sends a span with others of about the same time. Spans that cannot be sent are lost. */
 export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void> {
-  if (gathered.length < MOST) gathered.push(otlp(span, Date.now()));
+  if (gathered.length < MAX_WAITING_SPANS) gathered.push(otlp(span, Date.now()));
   // No request may wait for the promise of another one, so the first that wakes up sends all spans.
-  await pause(GATHER);
+  await pause(GATHER_MS);
   const spans = gathered;
   if (spans.length === 0) return;
   gathered = [];
@@ -50,7 +50,7 @@ export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void
     method: "POST",
     headers,
     body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans }] }),
-    signal: AbortSignal.timeout(PATIENCE),
+    signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
   }).catch(() => undefined);
   await sent?.body?.cancel();
 }

@@ -1,17 +1,10 @@
-/** Spans of a worker's work, by the interface of OpenTelemetry, which costs nothing while no spans are exported. */
+/** Spans of a worker's work, by the interface of OpenTelemetry. */
 import { createHash } from "node:crypto";
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
 export const TRACER = "durable-mcp-edge-worker";
-
-/** Whether spans are exported. Otherwise none are made, as that costs time. */
-let isOn = false;
-
-export const traceFromNowOn = (): void => {
-  isOn = true;
-};
 
 type Attributes = Record<string, string | number>;
 
@@ -31,12 +24,11 @@ export async function inSpan<Result>(
   work: () => Promise<Result>,
   describe?: (result: Result) => Attributes,
 ): Promise<Result> {
-  if (!isOn) return work();
-  const around = parent === undefined ? context.active() : contextOf(parent);
+  const surrounding = parent === undefined ? context.active() : contextOf(parent);
   const options = { attributes, kind: kind ? SpanKind.CONSUMER : SpanKind.INTERNAL };
-  const span = trace.getTracer(TRACER).startSpan(name, options, around);
+  const span = trace.getTracer(TRACER).startSpan(name, options, surrounding);
   try {
-    const result = await context.with(trace.setSpan(around, span), work);
+    const result = await context.with(trace.setSpan(surrounding, span), work);
     if (describe) span.setAttributes(describe(result));
     return result;
   } catch (error) {
@@ -59,9 +51,9 @@ export function surroundingSpan(): string | undefined {
 }
 
 /** The parent span of a job's executions: a caller's, or else one that is derived from the job's id, so that all share a trace. */
-export function spanOf({ id, tags }: PromiseRecord): string | undefined {
-  const given = traceparentIn(tags[TRACE_TAG]);
-  if (given !== undefined || !isOn) return given;
+export function spanOf({ id, tags }: PromiseRecord): string {
+  const parent = traceparentIn(tags[TRACE_TAG]);
+  if (parent !== undefined) return parent;
   const hash = createHash("sha256")
     .update(tags["resonate:origin"] ?? id)
     .digest("hex");

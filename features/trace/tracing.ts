@@ -7,10 +7,10 @@ import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { fail, surroundingSpan, TRACER, traceFromNowOn } from "./spans.ts";
+import { fail, surroundingSpan, TRACER } from "./spans.ts";
 
-/** The longest that the last export may take when the worker stops, in milliseconds. */
-const LAST_EXPORT = 2_000;
+/** The longest that the last export may take when the worker stops. */
+const LAST_EXPORT_TIMEOUT_MS = 2_000;
 
 /**
  * Sends spans to the collector that the standard `OTEL_EXPORTER_OTLP_*` variables name. Requests to the addresses `own` are not
@@ -27,8 +27,7 @@ export function startTracing(own: readonly (string | undefined)[]): () => Promis
   context.setGlobalContextManager(new AsyncLocalStorageContextManager());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
   traceFetch(new Set(own.flatMap((url) => (url ? [new URL(url).origin] : []))));
-  traceFromNowOn();
-  return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT)]);
+  return () => Promise.race([provider.shutdown().catch(() => {}), delay(LAST_EXPORT_TIMEOUT_MS)]);
 }
 
 interface Sent {

@@ -1,8 +1,8 @@
-/** Passes requests for prompts, resources and the like on to the servers behind the tools. */
+/** Proxies requests for prompts, resources and the like to the upstream servers of the tools. */
 import type { EdgeFeature } from "../../core/feature.ts";
 import type { CallRequest } from "../../core/tools/call-feature.ts";
 import type { Method } from "../../core/tools/method.ts";
-import type { CallContext, Passed, Tool } from "../../core/tools/tool.ts";
+import type { CallContext, ProxiedFeatures, Tool } from "../../core/tools/tool.ts";
 
 interface Options {
   contextOf(request: CallRequest): CallContext;
@@ -10,26 +10,29 @@ interface Options {
   reportsChanges: boolean;
 }
 
-/** What the servers behind these tools serve besides tools; undefined if there are no such servers. */
-export function proxiedBy(tools: readonly Tool[]): Passed | undefined {
-  const servers = [...new Set(tools.flatMap(({ behind }) => behind ?? []))];
-  return servers[0]?.together(servers);
+/** What the upstream servers of these tools offer besides tools; undefined if there are no such servers. */
+export function proxiedBy(tools: readonly Tool[]): ProxiedFeatures | undefined {
+  const servers = [...new Set(tools.flatMap((tool) => tool.upstream ?? []))];
+  return servers[0]?.combine(servers);
 }
 
-export function upstream(passed: Passed, { contextOf, reportsChanges }: Options): EdgeFeature {
-  const { capabilities, prompts, resources, resourceTemplates } = passed;
-  const { resources: ofResources, ...others } = capabilities;
+export function upstream(proxiedFeatures: ProxiedFeatures, { contextOf, reportsChanges }: Options): EdgeFeature {
+  const { capabilities, prompts, resources, resourceTemplates } = proxiedFeatures;
+  const { resources: resourceCapabilities, ...others } = capabilities;
   const methodOf = (method: string): Method => ({
-    // A request that is passed on starts a job.
+    // A request that is proxied starts a job.
     cost: () => ({ access: ["write"] }),
-    handle: (params, request) => passed.methods[method]?.(params, contextOf(request)) as Promise<object>,
+    handle: (params, request) => proxiedFeatures.methods[method]?.(params, contextOf(request)) as Promise<object>,
   });
-  const proxied = Object.keys(passed.methods).filter((method) => method !== "resources/read");
+  const proxiedMethods = Object.keys(proxiedFeatures.methods).filter((method) => method !== "resources/read");
   return {
     name: "upstream",
-    methods: Object.fromEntries(proxied.map((method) => [method, methodOf(method)])),
+    methods: Object.fromEntries(proxiedMethods.map((method) => [method, methodOf(method)])),
     // Subscriptions to resources are served together with those to tasks.
-    capabilities: (era) => ({ ...others, ...(era === "modern" && reportsChanges && { resources: ofResources ?? {} }) }),
+    capabilities: (era) => ({
+      ...others,
+      ...(era === "modern" && reportsChanges && { resources: resourceCapabilities ?? {} }),
+    }),
     listing: {
       "resources/list": { resources },
       "resources/templates/list": { resourceTemplates },
@@ -37,7 +40,7 @@ export function upstream(passed: Passed, { contextOf, reportsChanges }: Options)
     },
     resources: {
       costOf(uri) {
-        const weight = passed.weightOfRead(uri);
+        const weight = proxiedFeatures.weightOfRead(uri);
         return weight > 0 ? { access: ["write"], weight } : undefined;
       },
       read: (uri, request) => methodOf("resources/read").handle?.({ uri }, request) as Promise<object>,

@@ -22,9 +22,12 @@ async function reporting(headers: Record<string, string>) {
     response.writeHead(204, { [FORM_HEADER]: `${FORM}`, ...headers }).end();
   });
   const reports = new EdgeReports({
-    ...{ url: server.url, key: "k".repeat(32), client: {} as never, namespace: "" },
+    url: server.url,
+    key: "k".repeat(32),
+    client: {} as never,
+    namespace: "",
     log: { debug() {} } as never,
-    about: () => ({ worker: "w", group: "workers", connected: true, form: FORM, kinds: {}, running: 0, most: 1 }),
+    state: () => ({ worker: "w", group: "workers", connected: true, form: FORM, kinds: {}, running: 0, most: 1 }),
   });
   ended.push(
     () => reports.close(),
@@ -37,13 +40,13 @@ async function reporting(headers: Record<string, string>) {
 
 test("an edge with operators gets reports of what happens in the worker", async () => {
   const { reports, bodies } = await reporting({});
-  reports.figures.count("tea", "started");
+  reports.stats.count("tea", "started");
   await until("the report", () => bodies[1]?.worker?.counts.length === 1);
 });
 
 test("an edge without operators gets no more of them, but still reports of callers' jobs", async () => {
   const { reports, bodies } = await reporting({ [UNREAD]: "worker" });
-  reports.figures.count("tea", "started");
+  reports.stats.count("tea", "started");
   await delay(2_000); // Twice the pause between two reports.
   expect(bodies).toHaveLength(1);
   const { key } = await callerOf("ada");
@@ -55,7 +58,7 @@ test("an edge without operators gets no more of them, but still reports of calle
 test("a worker that ends reports all jobs that failed", async () => {
   const { reports, bodies } = await reporting({});
   for (let i = 0; i < 1_000; i++)
-    reports.figures.ended({ job: `tea_${i}`, kind: "tea", outcome: "failed", ms: 1, reason: "no water" });
+    reports.stats.ended({ job: `tea_${i}`, kind: "tea", outcome: "failed", ms: 1, reason: "no water" });
   await reports.close();
   expect(bodies.flatMap(({ worker }) => worker?.failed ?? [])).toHaveLength(1_000);
 });

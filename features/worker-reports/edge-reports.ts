@@ -1,26 +1,26 @@
 import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
+import type { WorkerReport } from "../../core/jobs/worker-report.ts";
+import { type WorkerState, WorkerStats } from "../../core/jobs/worker-stats.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId, splitKey } from "../../core/resonate/ids.ts";
-import { type LineLog, type Reports, reasonOf } from "../../worker/execution/instruments.ts";
-import { type AboutWorker, Figures } from "../operators/figures.ts";
-import type { WorkerReport } from "../operators/worker-report.ts";
 
-/** The shortest time between two requests, and the longest one after failures, in milliseconds. It doubles with each failure. */
-const PAUSE = 1_000;
-const LONGEST_PAUSE = 60_000;
+/** The shortest time between two requests, and the longest one after failures. It doubles with each failure. */
+const MIN_INTERVAL_MS = 1_000;
+const MAX_INTERVAL_MS = 60_000;
 
-/** How long reports are gathered before a request, and how long that request may take, in milliseconds. */
-const GATHER = 20;
-const PATIENCE = 5_000;
+/** How long reports are gathered before a request, and how long that request may take. */
+const GATHER_MS = 20;
+const REQUEST_TIMEOUT_MS = 5_000;
 
 /** How often a worker without news reports; and how often it does if nobody reads reports, to learn whether that has changed. */
-const IDLE = 20_000;
-const UNREAD_IDLE = 600_000;
+const IDLE_INTERVAL_MS = 20_000;
+const UNREAD_INTERVAL_MS = 600_000;
 
 /** The largest number of ids in one request. Further ids are dropped. */
-const MOST_IDS = 900;
+const MAX_IDS = 900;
 
 interface EdgeReportsOptions {
   /** The edge's address, and the key that it shares with workers. */
@@ -29,25 +29,25 @@ interface EdgeReportsOptions {
   client: ResonateClient;
   namespace: string;
   log: LineLog;
-  about(): AboutWorker;
+  state(): WorkerState;
 }
 
 /**
  * Reports to the edge, with at most one request a second. Lost ids do not matter, as the edge also looks at jobs by itself.
- * Lost figures for operators are sent again.
+ * Lost statistics for operators are sent again.
  */
-export class EdgeReports implements Reports {
+export class EdgeReports {
   readonly #options: EdgeReportsOptions;
   #batch: Batch = {};
   #count = 0;
-  /** The figures for operators that are being gathered. */
-  readonly figures = new Figures(() => {
-    if (this.#isRead) this.#arm(PAUSE);
+  /** The statistics for operators that are being gathered. */
+  readonly stats = new WorkerStats(() => {
+    if (this.#isRead) this.#arm(MIN_INTERVAL_MS);
   });
   /** Whether the edge has operators, by its last answer. */
   #isRead = true;
   /** Why this worker must not run beside the edge; undefined if it may. */
-  #apart: string | undefined;
+  #conflict: string | undefined;
   /** The report to operators that is not known to have arrived. */
   #unsent: WorkerReport | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -57,7 +57,7 @@ export class EdgeReports implements Reports {
   #sending: Promise<void> | undefined;
   /** When the next request may begin, by `performance.now()`. */
   #next = 0;
-  #pause = PAUSE;
+  #pause = MIN_INTERVAL_MS;
 
   constructor(options: EdgeReportsOptions) {
     this.#options = options;
@@ -83,12 +83,12 @@ export class EdgeReports implements Reports {
    */
   async start(): Promise<void> {
     await this.#begin();
-    if (this.#apart !== undefined) throw new Error(this.#apart);
+    if (this.#conflict !== undefined) throw new Error(this.#conflict);
     // By the time of this second report the worker is connected.
-    if (this.#isRead) this.#arm(GATHER);
+    if (this.#isRead) this.#arm(GATHER_MS);
     this.#idle = setInterval(() => {
-      if (this.#isRead || performance.now() > this.#next + UNREAD_IDLE) this.#arm(GATHER);
-    }, IDLE).unref();
+      if (this.#isRead || performance.now() > this.#next + UNREAD_INTERVAL_MS) this.#arm(GATHER_MS);
+    }, IDLE_INTERVAL_MS).unref();
   }
 
   async close(): Promise<void> {
@@ -96,16 +96,16 @@ export class EdgeReports implements Reports {
     clearTimeout(this.#timer);
     await this.#sending;
     do await this.#send();
-    while (this.#isRead && !this.#unsent && this.figures.hasNews);
+    while (this.#isRead && !this.#unsent && this.stats.hasNews);
   }
 
   #add(kind: "ended" | "started", key: string, id: string): void {
-    if (this.#count >= MOST_IDS) return;
+    if (this.#count >= MAX_IDS) return;
     this.#count += 1;
     const byCaller = this.#batch[kind] ?? {};
     this.#batch[kind] = byCaller;
     byCaller[key] = [...(byCaller[key] ?? []), id];
-    this.#arm(GATHER);
+    this.#arm(GATHER_MS);
   }
 
   /** Schedules a request `within` so many milliseconds, or as soon as the pause between requests allows. */
@@ -123,41 +123,41 @@ export class EdgeReports implements Reports {
   #begin(): Promise<void> {
     this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
-      if (this.#count > 0 || (this.#isRead && (this.figures.hasNews || this.#unsent))) this.#arm(GATHER);
+      if (this.#count > 0 || (this.#isRead && (this.stats.hasNews || this.#unsent))) this.#arm(GATHER_MS);
     });
     return this.#sending;
   }
 
   async #send(): Promise<void> {
-    const { url, key, log, about } = this.#options;
-    this.#unsent ??= this.figures.take(about());
+    const { url, key, log, state } = this.#options;
+    this.#unsent ??= this.stats.takeReport(state());
     const body = JSON.stringify({ ...this.#batch, worker: this.#unsent } satisfies Batch);
     this.#batch = {};
     this.#count = 0;
-    const begun = performance.now();
+    const sentAt = performance.now();
     try {
       if (body.length > MAX_REPORT) this.#unsent = undefined;
       const headers = { "content-type": "application/json", authorization: `Bearer ${await reportToken(key)}` };
-      const signal = AbortSignal.timeout(PATIENCE);
+      const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
       const answer = await fetch(new URL(`/${REPORTS}`, url), { method: "POST", headers, body, signal });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
       this.#isRead = !answer.headers.has(UNREAD);
       this.#compare(Number(answer.headers.get(FORM_HEADER)));
       this.#unsent = undefined;
-      this.#pause = PAUSE;
+      this.#pause = MIN_INTERVAL_MS;
     } catch (error) {
-      this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE);
+      this.#pause = Math.min(this.#pause * 2, MAX_INTERVAL_MS);
       log.debug({ reason: reasonOf(error) }, "reports lost");
     }
-    this.#next = begun + this.#pause;
+    this.#next = sentAt + this.#pause;
   }
 
   /** Checks whether this worker may run beside the edge, which may have been replaced by another version. */
   #compare(form: number): void {
     const { url, log } = this.#options;
-    const found = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
-    if (found !== undefined && found !== this.#apart) log.error({ reason: found }, "versions mixed");
-    this.#apart = found;
+    const conflict = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
+    if (conflict !== undefined && conflict !== this.#conflict) log.error({ reason: conflict }, "versions mixed");
+    this.#conflict = conflict;
   }
 }

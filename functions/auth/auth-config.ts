@@ -3,10 +3,10 @@ import * as z from "zod";
 import { jsonOf } from "../../core/resonate/json.ts";
 
 /** The names of this machine in URLs, for which no certificate is needed. */
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 export function isLoopback(url: URL): boolean {
-  return LOOPBACK.includes(url.hostname);
+  return LOOPBACK_NAMES.includes(url.hostname);
 }
 
 /** A URL whose answers can be trusted: HTTPS or a server on this machine, without credentials. */
@@ -26,12 +26,12 @@ const Token = z.object({
 });
 export type Token = z.infer<typeof Token>;
 
-const TOKENS = 'set it to a JSON list of {"name", "sha256"}, as `npm run token` prints them';
+const TOKENS_ADVICE = 'set it to a JSON list of {"name", "sha256"}, as `npm run token` prints them';
 
 const Tokens = z
-  .string({ error: TOKENS })
+  .string({ error: TOKENS_ADVICE })
   .transform(jsonOf)
-  .pipe(z.array(Token, { error: TOKENS }).min(1, TOKENS));
+  .pipe(z.array(Token, { error: TOKENS_ADVICE }).min(1, TOKENS_ADVICE));
 
 /** Separated by spaces. */
 const scopes = z.string().transform((text) => text.split(/\s+/).filter((scope) => scope !== ""));

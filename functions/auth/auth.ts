@@ -1,5 +1,5 @@
 /** Authentication and authorization of callers. */
-import { ANYONE, callerOf } from "../../core/author/caller.ts";
+import { callerOf } from "../../core/author/caller.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
 import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
 import type { Access } from "../../core/tools/request-scope.ts";
@@ -18,14 +18,12 @@ import {
 import { holderOf } from "./secret.ts";
 
 export interface Auth {
-  /** Whether a request carries something that may be a token. */
-  presentsToken(request: Request): boolean;
   /** The caller of a request and the content of its token; or the response that refuses it. */
   authenticate(request: Request): Promise<Verified | Response>;
-  /** The response that refuses a request whose token lacks scopes; undefined where it has them. */
-  authorize(request: Request, scopes: readonly string[], access: readonly Access[]): Promise<Response | undefined>;
-  /** Where clients get tokens (RFC 9728) for the server that `request` reached; undefined without OAuth. */
-  metadata(request: Request): Promise<OAuthProtectedResourceMetadata | undefined>;
+  /** The response that refuses a request whose token lacks scopes; undefined if it has them. Absent without OAuth. */
+  authorize?(request: Request, scopes: readonly string[], access: readonly Access[]): Promise<Response | undefined>;
+  /** Where clients get tokens (RFC 9728) for the server that `request` reached. Absent without OAuth. */
+  metadata?(request: Request): Promise<OAuthProtectedResourceMetadata>;
 }
 
 /** The address of the deployment as its operator configured it. */
@@ -34,22 +32,18 @@ interface PublicAddress {
   ALLOWED_HOSTS?: readonly string[] | undefined;
 }
 
-/** No authentication: all callers count as one, who may do everything. */
-const OPEN: Auth = {
-  presentsToken: () => false,
-  authenticate: async () => ({ caller: ANYONE, scopes: [] }),
-  authorize: async () => undefined,
-  metadata: async () => undefined,
-};
-
-/** @param title the name of the server, for people */
-export function createAuth(config: AuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth {
+/**
+ * Undefined if the deployment authenticates nobody.
+ *
+ * @param title the name of the server, for people
+ */
+export function createAuth(config: AuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth | undefined {
   switch (config.AUTH_MODE) {
     case "none":
-      return OPEN;
+      return undefined;
     case "bearer": {
       const verify = bearerVerifier(config.BEARER_TOKENS);
-      return { ...OPEN, presentsToken, authenticate: (request) => authenticate(request, verify, {}, log) };
+      return { authenticate: (request) => authenticate(request, verify, {}, log) };
     }
     case "oauth":
       return createResourceServer(config, address, log, title);
@@ -68,34 +62,33 @@ function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Ve
 /** A resource server by the MCP authorization specification. */
 function createResourceServer(config: OAuthConfig, address: PublicAddress, log: EdgeLog, title: string): Auth {
   let verifier: OAuthVerifier | undefined;
-  const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: always } = config;
-  const forAccess: Record<Access, string | undefined> = {
+  const { OAUTH_ISSUER: issuer, OAUTH_AUDIENCE, OAUTH_SCOPES: required } = config;
+  const scopeFor: Record<Access, string | undefined> = {
     read: config.OAUTH_READ_SCOPE,
     write: config.OAUTH_WRITE_SCOPE,
   };
   // A client first asks for the scopes that let it look around. The refusal of a start names further ones.
-  const first = [...new Set([...always, ...(forAccess.read === undefined ? [] : [forAccess.read])])];
+  const firstScopes = [...new Set([...required, ...(scopeFor.read === undefined ? [] : [scopeFor.read])])];
   return {
-    presentsToken,
     authenticate(request) {
       const resource = resourceOf(request, address);
       const verify = async (token: string) => {
         const { OAuthVerifier } = await import("./oauth.ts");
         verifier ??= new OAuthVerifier(config);
         const verified = await verifier.verify(token, OAUTH_AUDIENCE ?? resource.href);
-        if (always.every((scope) => verified.scopes.includes(scope))) return verified;
+        if (required.every((scope) => verified.scopes.includes(scope))) return verified;
         throw new TokenRefused("A scope is missing", "insufficient_scope");
       };
-      return authenticate(request, verify, { scopes: first, resource }, log);
+      return authenticate(request, verify, { scopes: firstScopes, resource }, log);
     },
     async authorize(request, scopes, access) {
-      const needed = access.flatMap((kind) => forAccess[kind] ?? []);
+      const needed = access.flatMap((kind) => scopeFor[kind] ?? []);
       const missing = needed.filter((scope) => !scopes.includes(scope));
       if (missing.length === 0) return undefined;
       // The next token must allow what this one allows, too.
       const wanted = [
-        ...first,
-        ...Object.values(forAccess).filter((scope) => scope !== undefined && scopes.includes(scope)),
+        ...firstScopes,
+        ...Object.values(scopeFor).filter((scope) => scope !== undefined && scopes.includes(scope)),
       ];
       const demands = {
         scopes: [...new Set([...wanted, ...missing])] as string[],
@@ -104,7 +97,7 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
       return refuse(new TokenRefused(`This takes the scope ${missing.join(" and ")}`, "insufficient_scope"), demands);
     },
     async metadata(request) {
-      return metadataOf(title, resourceOf(request, address), issuer, first);
+      return metadataOf(title, resourceOf(request, address), issuer, firstScopes);
     },
   };
 }
@@ -126,10 +119,8 @@ async function authenticate(
   }
 }
 
-const presentsToken = ({ headers }: Request) => headers.has("authorization");
-
 /** By RFC 6750. */
-const TOKEN = /^Bearer +([\w\-.~+/]+=*) *$/i;
+const TOKEN_PATTERN = /^Bearer +([\w\-.~+/]+=*) *$/i;
 
 /** @throws {TokenRefused} when there is none */
 function tokenIn({ headers }: Request): string {
@@ -137,7 +128,7 @@ function tokenIn({ headers }: Request): string {
   if (header === null || !/^Bearer( |$)/i.test(header)) {
     throw new TokenRefused("A token is needed: Authorization: Bearer TOKEN", "missing");
   }
-  const token = TOKEN.exec(header)?.[1];
+  const token = TOKEN_PATTERN.exec(header)?.[1];
   if (token === undefined) throw new TokenRefused("Authorization must be 'Bearer TOKEN'", "invalid_request");
   return token;
 }

@@ -6,14 +6,14 @@ import { isLoopback, TrustedUrl } from "./auth-config.ts";
 import { KeysUnavailable } from "./refusal.ts";
 
 /** How long a request to the authorization server may take, in milliseconds. */
-const TIMEOUT = 5_000;
+const REQUEST_TIMEOUT_MS = 5_000;
 
 /** How long keys are good, and how long a failure to get them is not tried again, in milliseconds. */
-const FRESH = 10 * 60_000;
-const FAILED = 5_000;
+const CACHE_MS = 10 * 60_000;
+const RETRY_AFTER_MS = 5_000;
 
 /** How long fetched keys are not fetched again for tokens that name an unknown key, in milliseconds. */
-const COOLDOWN = 5_000;
+const REFETCH_AFTER_MS = 5_000;
 
 export interface Keys {
   set: JSONWebKeySet;
@@ -27,7 +27,11 @@ export interface Keys {
  */
 export class PublishedKeys {
   readonly #issuer: URL;
-  readonly #keys = new SharedValue<JSONWebKeySet>({ fresh: FRESH, failed: FAILED, turn: TIMEOUT / 2 });
+  readonly #keys = new SharedValue<JSONWebKeySet>({
+    fresh: CACHE_MS,
+    failed: RETRY_AFTER_MS,
+    turn: REQUEST_TIMEOUT_MS / 2,
+  });
   #url: URL | undefined;
 
   /** @param url the URL of the keys; found through the server's metadata when not given */
@@ -38,7 +42,7 @@ export class PublishedKeys {
 
   /** The current keys; `keys` themselves when they were fetched a moment ago. @throws {KeysUnavailable} */
   async newerThan(keys: Keys): Promise<Keys> {
-    return Date.now() - keys.at < COOLDOWN ? keys : this.get(keys.at);
+    return Date.now() - keys.at < REFETCH_AFTER_MS ? keys : this.get(keys.at);
   }
 
   /** Keys that were fetched after `newerThan`. @throws {KeysUnavailable} */
@@ -83,7 +87,7 @@ const Metadata = z.object({ issuer: z.string(), jwks_uri: TrustedUrl });
 /** The JSON at a URL, without following redirects. */
 async function read(url: URL): Promise<unknown> {
   const headers = { accept: "application/json, application/jwk-set+json" };
-  const response = await fetch(url, { headers, signal: AbortSignal.timeout(TIMEOUT), redirect: "manual" });
+  const response = await fetch(url, { headers, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS), redirect: "manual" });
   if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
   return response.json();
 }

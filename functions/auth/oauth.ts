@@ -18,7 +18,7 @@ import { TokenRefused, type Verified } from "./refusal.ts";
 const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");
 
 /** The tolerated difference between the clocks of the two servers, in seconds. */
-const CLOCK_TOLERANCE = 5;
+const CLOCK_TOLERANCE_SECONDS = 5;
 
 /** The accepted types: that of RFC 9068, `JWT` of widespread issuers, or none. Logout tokens and others have other types. */
 const TYPES = ["at+jwt", "jwt"];
@@ -46,7 +46,7 @@ export class OAuthVerifier {
       audience,
       algorithms: ALGORITHMS,
       requiredClaims: ["exp", "sub", ...(strict ? RFC_9068_CLAIMS : [])],
-      clockTolerance: CLOCK_TOLERANCE,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
       ...(strict && { typ: "at+jwt" }),
     };
     this.#precheck(token);
@@ -67,7 +67,7 @@ export class OAuthVerifier {
     const type = header.typ === undefined ? "jwt" : String(header.typ).toLowerCase();
     if (!TYPES.includes(type.replace(/^application\//, ""))) throw refused('"typ" is not that of an access token');
     if (claims.iss !== this.#config.OAUTH_ISSUER) throw refused('unexpected "iss" claim value');
-    if (typeof claims.exp !== "number" || claims.exp < Date.now() / 1_000 - CLOCK_TOLERANCE) {
+    if (typeof claims.exp !== "number" || claims.exp < Date.now() / 1_000 - CLOCK_TOLERANCE_SECONDS) {
       throw refused('"exp" claim timestamp check failed');
     }
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { boundedStream, eventStream, LONGEST_STREAM } from "./event-stream.ts";
+import { boundedStream, eventStream, MAX_STREAM_MS } from "./event-stream.ts";
 import { StreamSlots } from "./stream-slots.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -20,8 +20,8 @@ test("a silent stream ends at its deadline, which frees its slot", async () => {
   const slots = new StreamSlots(1);
   const { state, response } = silent();
   const slot = slots.enter("ada");
-  const reading = boundedStream(response, { until: Date.now() + LONGEST_STREAM, slot: () => slot }).text();
-  await vi.advanceTimersByTimeAsync(LONGEST_STREAM - 1_000);
+  const reading = boundedStream(response, { until: Date.now() + MAX_STREAM_MS, slot: () => slot }).text();
+  await vi.advanceTimersByTimeAsync(MAX_STREAM_MS - 1_000);
   expect([state.isCancelled, slots.take("ada")]).toEqual([false, undefined]);
   expect(slots.refusal().status).toBe(429);
   // A message that is being sent at the deadline may take a moment.
@@ -46,7 +46,7 @@ test("a stream of the edge itself ends at its deadline, and its writer's signal 
   const slots = new StreamSlots(1);
   const slot = slots.enter("ada");
   const heard: string[] = [];
-  const terms = { until: Date.now() + LONGEST_STREAM, slot: () => slot };
+  const terms = { until: Date.now() + MAX_STREAM_MS, slot: () => slot };
   const response = eventStream(
     (_send, signal) =>
       new Promise((resolve) => signal.addEventListener("abort", () => resolve(void heard.push("over")))),
@@ -54,7 +54,7 @@ test("a stream of the edge itself ends at its deadline, and its writer's signal 
     terms,
   );
   const reading = response.text();
-  await vi.advanceTimersByTimeAsync(LONGEST_STREAM - 1_000);
+  await vi.advanceTimersByTimeAsync(MAX_STREAM_MS - 1_000);
   expect([heard, slots.take("ada")]).toEqual([[], undefined]);
   await vi.advanceTimersByTimeAsync(10_000);
   expect((await reading).replaceAll(": keepalive\n\n", "")).toBe("");
@@ -66,7 +66,7 @@ test.each(["left by its reader", "done"])("the slot of a stream that is %s is fr
   const slots = new StreamSlots(1);
   const slot = slots.enter("ada");
   const done = Promise.withResolvers<void>();
-  const terms = { until: Date.now() + LONGEST_STREAM, slot: () => slot };
+  const terms = { until: Date.now() + MAX_STREAM_MS, slot: () => slot };
   const { body } = eventStream(() => done.promise, new AbortController().signal, terms);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(slots.take("ada")).toBeUndefined();

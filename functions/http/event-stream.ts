@@ -5,13 +5,13 @@ import type { StreamTerms } from "../../core/tools/request-scope.ts";
  * How often a stream sends a keep-alive, in milliseconds. Writing is the only way to notice that a caller has left, so this
  * also bounds how long work continues for nobody.
  */
-export const KEEP_ALIVE = 2_000;
+export const KEEP_ALIVE_MS = 2_000;
 
 /** How long a stream may be open, in milliseconds. */
-export const LONGEST_STREAM = 15 * 60_000;
+export const MAX_STREAM_MS = 15 * 60_000;
 
 /** How long a message that is being sent at the deadline may take, in milliseconds. */
-const GRACE = 3_000;
+const LAST_MESSAGE_MS = 3_000;
 
 const encoder = new TextEncoder();
 
@@ -22,11 +22,11 @@ const encoder = new TextEncoder();
 function hold(terms: StreamTerms, onTick: (isOver: boolean) => void): () => void {
   const slot = terms.slot();
   // Measured by a clock that nobody sets, since a test may move `Date`.
-  const end = performance.now() + terms.until - Date.now() + GRACE;
+  const end = performance.now() + terms.until - Date.now() + LAST_MESSAGE_MS;
   const ticker = setInterval(() => {
     slot.renew();
     onTick(terms.until === 0 || performance.now() >= end);
-  }, KEEP_ALIVE);
+  }, KEEP_ALIVE_MS);
   return () => {
     clearInterval(ticker);
     slot.release();

@@ -6,10 +6,10 @@ export const LogLevel = z.enum(LEVELS);
 export type LogLevel = z.infer<typeof LogLevel>;
 
 export class EdgeLog {
-  readonly #least: number;
+  readonly #level: number;
 
   constructor(level: LogLevel) {
-    this.#least = LEVELS.indexOf(level);
+    this.#level = LEVELS.indexOf(level);
   }
 
   info(message: string, fields: object): void {
@@ -26,12 +26,12 @@ export class EdgeLog {
 
   /** An error in the form of {@link describeError}; at the levels debug and trace, its message and whole stack. */
   describe(error: unknown): string {
-    const isDebugging = this.#least <= LEVELS.indexOf("debug");
+    const isDebugging = this.#level <= LEVELS.indexOf("debug");
     return isDebugging && error instanceof Error ? (error.stack ?? String(error)) : describeError(error);
   }
 
   #write(level: "info" | "warn" | "error", message: string, fields: object): void {
-    if (LEVELS.indexOf(level) < this.#least) return;
+    if (LEVELS.indexOf(level) < this.#level) return;
     // biome-ignore lint/suspicious/noConsole: the platform's log
     console[level](JSON.stringify({ level, time: new Date().toISOString(), msg: message, ...fields }));
   }
@@ -45,12 +45,12 @@ export function describeError(error: unknown): string {
 }
 
 /** How much of a caller's text is logged or shown, in characters. */
-const LONGEST = 200;
+const MAX_PRINTED_CHARACTERS = 200;
 
 /** A caller's text, shortened, on one line; invisible characters and those that would overwrite others become escapes. */
 export function printable(text: string): string {
-  const start = text.slice(0, LONGEST).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
+  const start = text.slice(0, MAX_PRINTED_CHARACTERS).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
   });
-  return text.length > LONGEST ? `${start}… (${text.length} characters)` : start;
+  return text.length > MAX_PRINTED_CHARACTERS ? `${start}… (${text.length} characters)` : start;
 }

@@ -1,26 +1,27 @@
 /** Which host names a request may be addressed to, and which pages it may come from. */
+import type { Middleware } from "../../core/tools/route.ts";
 
 /**
- * Refuses requests to foreign host names: a web page can make its own name resolve to this machine (DNS rebinding).
- *
- * @param hosts the names a request may be addressed to; undefined for any
+ * Refuses requests to host names other than these: a web page can make its own name resolve to this machine (DNS rebinding).
  */
-export async function checkHost(request: Request, hosts: readonly string[] | undefined): Promise<Response | undefined> {
-  const host = request.headers.get("host");
-  if (!hosts || (host !== null && hosts.includes(URL.parse(`http://${host}`)?.hostname ?? ""))) return undefined;
-  const { hostHeaderValidationResponse } = await import("../sdk.ts");
-  return hostHeaderValidationResponse(request, [...hosts]);
-}
+export const checkHost = (hosts: readonly string[]): Middleware =>
+  async function checkHostOf(c, next) {
+    const host = c.req.header("host");
+    if (host !== undefined && hosts.includes(URL.parse(`http://${host}`)?.hostname ?? "")) return next();
+    const { hostHeaderValidationResponse } = await import("../sdk.ts");
+    return hostHeaderValidationResponse(c.req.raw, [...hosts]) ?? next();
+  };
 
-/** Refuses requests of pages, except those of the request's own host, of the deployment's names and of listed origins. */
-export async function checkOrigin(
-  request: Request,
-  origins: readonly string[],
-  hosts: readonly string[] = [],
-): Promise<Response | undefined> {
-  const origin = request.headers.get("origin");
-  if (!origin || origins.includes("*") || origins.includes(origin)) return undefined;
-  if (URL.parse(origin)?.host === new URL(request.url).host && /^https?:/.test(origin)) return undefined;
-  const { originValidationResponse } = await import("../sdk.ts");
-  return originValidationResponse(request, [...hosts]);
-}
+/**
+ * Refuses requests of pages, except those of the request's own host, of the deployment's names and of listed origins.
+ *
+ * @param hosts the deployment's names
+ */
+export const checkOrigin = (origins: readonly string[], hosts: readonly string[] = []): Middleware =>
+  async function checkOriginOf(c, next) {
+    const origin = c.req.header("origin");
+    if (!origin || origins.includes("*") || origins.includes(origin)) return next();
+    if (URL.parse(origin)?.host === new URL(c.req.url).host && /^https?:/.test(origin)) return next();
+    const { originValidationResponse } = await import("../sdk.ts");
+    return originValidationResponse(c.req.raw, [...hosts]) ?? next();
+  };

@@ -1,43 +1,42 @@
-import { traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
-import type { RequestSpan } from "../../features/trace/export-span.ts";
+import { traceIdIn } from "../../core/author/trace-context.ts";
+import type { RequestEntry, RequestLine, RequestTrace } from "../../core/tools/request-scope.ts";
+import type { Middleware } from "../../core/tools/route.ts";
 import { type EdgeLog, printable } from "./log.ts";
 
+/** A request id of Cloudflare. Ids that clients choose are not adopted. */
+const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
+
+/** Logs each request, except for the frequent ones for the edge's health, and gives the response the request's id. */
+export const logRequests = (log: EdgeLog): Middleware =>
+  async function logRequest(c, next) {
+    const ray = c.req.header("cf-ray");
+    const line = new RequestLog(log, ray !== undefined && RAY.test(ray) ? ray : crypto.randomUUID());
+    c.set("line", line);
+    await next();
+    if (c.req.path === "/health") return;
+    c.res.headers.set("x-request-id", line.requestId);
+    line.answered(c.res.status);
+  };
+
 /** The one log line of a request, written when it has been answered and its tool is done. */
-export class RequestLog {
-  /** The MCP method and the tool. */
+class RequestLog implements RequestLine {
   method?: string;
   tool?: string;
-  /** The job that was started or found: its promise id without the namespace, as the worker's log names it. */
   job?: string;
   caller?: string;
-  /** The span by which jobs are started: the request's own where spans are exported, or else the caller's. */
-  traceparent: string | undefined;
-  #parent: string | undefined;
+  trace?: RequestTrace | undefined;
   readonly requestId: string;
-  readonly #export: ((span: RequestSpan) => void) | undefined;
   readonly #log: EdgeLog;
   readonly #began = Date.now();
+  readonly #listeners: ((entry: RequestEntry) => void)[] = [];
   #status: number | undefined;
   #isHeld = false;
 
-  constructor(log: EdgeLog, requestId: string, exported?: (span: RequestSpan) => void) {
+  constructor(log: EdgeLog, requestId: string) {
     this.#log = log;
     this.requestId = requestId;
-    this.#export = exported;
   }
 
-  /** Makes the request a part of the caller's trace, if `given` is a valid `traceparent`. */
-  trace(given: unknown): void {
-    const parent = traceparentIn(given);
-    if (!this.#export) this.traceparent = parent ?? this.traceparent;
-    else if (parent || !this.traceparent) {
-      const own = crypto.randomUUID().replaceAll("-", "");
-      this.#parent = parent;
-      this.traceparent = `${parent?.slice(0, 36) ?? `00-${own}-`}${own.slice(16)}-${parent?.slice(53) ?? "01"}`;
-    }
-  }
-
-  /** Delays the line until {@link release}: the response is streamed while the tool is at work. */
   hold(): void {
     this.#isHeld = true;
   }
@@ -47,6 +46,10 @@ export class RequestLog {
     this.#write();
   }
 
+  onWritten(listener: (entry: RequestEntry) => void): void {
+    this.#listeners.push(listener);
+  }
+
   answered(status: number): void {
     this.#status = status;
     this.#write();
@@ -54,13 +57,20 @@ export class RequestLog {
 
   #write(): void {
     if (this.#isHeld || this.#status === undefined) return;
-    const { requestId: request_id, caller } = this;
-    const [method, tool, job] = [this.method, this.tool, this.job].map((text) => text && printable(text));
-    const [began, status, traceparent] = [this.#began, this.#status, this.traceparent];
-    const trace_id = traceparent && traceIdIn(traceparent);
-    const about = { request_id, method, tool, job, caller, status };
-    this.#log.info("request", { ...about, duration_ms: Date.now() - began, trace_id });
-    if (traceparent?.endsWith("1")) this.#export?.({ ...about, traceparent, parent: this.#parent, began });
+    const entry: Omit<RequestEntry, "began"> = {
+      request_id: this.requestId,
+      method: this.method && printable(this.method),
+      tool: this.tool && printable(this.tool),
+      job: this.job && printable(this.job),
+      caller: this.caller,
+      status: this.#status,
+    };
+    this.#log.info("request", {
+      ...entry,
+      duration_ms: Date.now() - this.#began,
+      trace_id: this.trace && traceIdIn(this.trace.traceparent),
+    });
+    for (const listener of this.#listeners) listener({ ...entry, began: this.#began });
     this.#status = undefined;
   }
 }

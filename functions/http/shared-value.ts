@@ -7,7 +7,7 @@ interface SharedValueOptions {
 }
 
 /** The pause between two looks of a waiting request, in milliseconds. */
-const PAUSE = 20;
+const POLL_INTERVAL_MS = 20;
 
 /**
  * A value that the requests of an isolate share, loaded by one request at a time.
@@ -36,7 +36,7 @@ export class SharedValue<Value> {
       if (this.#value && this.#value.at > newerThan && now < this.#value.at + this.#options.fresh) return this.#value;
       if (this.#failure && now < this.#failure.until) throw this.#failure.error;
       if (now >= this.#turnUntil) return this.#load(load, now);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
     }
   }
 

@@ -1,5 +1,6 @@
 /** How many event streams a caller may have open at once, in this isolate. */
-import type { StreamSlot } from "../../core/tools/request-scope.ts";
+import type { RequestBound, RequestCost, StreamSlot } from "../../core/tools/request-scope.ts";
+import type { Middleware } from "../../core/tools/route.ts";
 
 /**
  * How long a slot is held without being renewed, in milliseconds. It is renewed while the stream is alive, because nothing reports
@@ -8,13 +9,13 @@ import type { StreamSlot } from "../../core/tools/request-scope.ts";
 const SLOT_TIMEOUT_MS = 6_000;
 
 export class StreamSlots {
-  readonly #most: number;
+  readonly #max: number;
   /** By caller: until when each slot is held, in milliseconds since the epoch. */
   readonly #slots = new Map<string, Map<symbol, number>>();
 
-  /** @param most the streams that one caller may have; 0 for any number */
-  constructor(most: number) {
-    this.#most = most;
+  /** @param max the streams that one caller may have */
+  constructor(max: number) {
+    this.#max = max;
   }
 
   /** A slot for one more stream; undefined when the caller has all that it may have. */
@@ -22,7 +23,7 @@ export class StreamSlots {
     const now = Date.now();
     const slots = this.#slots.get(caller);
     for (const [id, until] of slots ?? []) if (until < now) slots?.delete(id);
-    return this.#most > 0 && (slots?.size ?? 0) >= this.#most ? undefined : this.enter(caller);
+    return (slots?.size ?? 0) >= this.#max ? undefined : this.enter(caller);
   }
 
   /** A slot for a stream that is already open, even above the limit. */
@@ -42,8 +43,47 @@ export class StreamSlots {
   }
 
   refusal(): Response {
-    const error_description = `Nothing was done: too many streams; a caller may have ${this.#most} open at once. Await several jobs with one call, and end streams that are not read. Try again in 5 seconds.`;
+    const error_description = `Nothing was done: too many streams; a caller may have ${this.#max} open at once. Await several jobs with one call, and end streams that are not read. Try again in 5 seconds.`;
     const body = { error: "too_many_streams", error_description };
     return Response.json(body, { status: 429, headers: { "retry-after": "5" } });
+  }
+}
+
+/** Gives each answer that is a stream a slot of its caller. */
+export const limitStreams = (slots: StreamSlots): Middleware =>
+  function limitStreamsOf(c, next) {
+    const { limitKey, bounds = [] } = c.var;
+    c.set("bounds", [...bounds, new StreamBound(slots, limitKey)]);
+    return next();
+  };
+
+/** The slot of one request; undefined unless its answer is a stream. */
+class StreamBound implements RequestBound {
+  readonly #slots: StreamSlots;
+  readonly #caller: string;
+  #slot: StreamSlot | undefined;
+
+  constructor(slots: StreamSlots, caller: string) {
+    this.#slots = slots;
+    this.#caller = caller;
+  }
+
+  async check({ streams }: RequestCost): Promise<Response | undefined> {
+    if (!streams) return undefined;
+    this.#slot = this.#slots.take(this.#caller);
+    return this.#slot ? undefined : this.#slots.refusal();
+  }
+
+  open(): void {
+    this.#slot ??= this.#slots.enter(this.#caller);
+  }
+
+  renew(): void {
+    this.#slot?.renew();
+  }
+
+  release(): void {
+    this.#slot?.release();
+    this.#slot = undefined;
   }
 }

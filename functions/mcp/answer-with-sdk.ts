@@ -13,7 +13,7 @@ import type { CallRequest } from "../../core/tools/call-feature.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, isInputRequired, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
-import { boundedStream, KEEP_ALIVE } from "../http/event-stream.ts";
+import { boundedStream, KEEP_ALIVE_MS } from "../http/event-stream.ts";
 import { MAX_BODY } from "./body.ts";
 import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { Methods, Offered } from "./methods.ts";
@@ -64,7 +64,7 @@ export function createSdk(
     }
     return server;
   };
-  const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE };
+  const options = { maxRequestBodySize: MAX_BODY, keepAliveMs: KEEP_ALIVE_MS };
   return async ({ request, scope, parsedBody, streamed, onEnd }) => {
     const more = { ...options, ...(streamed && { responseMode: "sse" as const }) };
     const handler = createMcpHandler(({ era }) => createServer(era, scope), more);

@@ -87,9 +87,8 @@ export class McpEndpoint {
     const { line } = scope;
     const { calls, features } = this.#offered;
     line.method = method;
-    line.trace(Object(params._meta).traceparent);
     if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);
-    for (const feature of features) feature.audit?.(line.tool ?? method, params, scope);
+    for (const feature of features) feature.note?.(line.tool ?? method, params, scope);
   }
 
   async #sdk() {

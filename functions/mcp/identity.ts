@@ -1,20 +1,6 @@
 import type { EdgeFeature, Era } from "../../core/feature.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 
-export interface Identity {
-  info: {
-    name: string;
-    title: string;
-    version: string;
-    websiteUrl?: string;
-    icons?: { src: string; mimeType: string; sizes: string[] }[];
-  };
-  /** Its purpose, in up to 100 characters, for people. */
-  description: string;
-  /** How the tools are meant to be used, for the model. */
-  instructions: string;
-}
-
 /** How the tools of this deployment are meant to be used. */
 export function instructionsOf(tools: readonly Tool[], own: string | undefined): string {
   const starting = namesOf(tools.filter(({ returnsAtOnce }) => returnsAtOnce));

@@ -5,11 +5,12 @@
 import type { EdgeFeature } from "../../core/feature.ts";
 import { isRecord } from "../../core/resonate/json.ts";
 import type { Declared } from "../../core/tools/abilities.ts";
+import type { Identity } from "../../core/tools/identity.ts";
 import { ErrorCode, ProtocolError, REVISION } from "../../core/tools/mcp.ts";
 import type { Method } from "../../core/tools/method.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import type { ToolCalls } from "../calls/tool-calls.ts";
-import { CACHE, capabilities, type Identity, listsOf } from "./identity.ts";
+import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { readJob } from "./job-resource.ts";
 import { HANDSHAKE_PARAMS } from "./message.ts";

@@ -142,7 +142,12 @@ export class CallerObject implements CallerMethods {
     this.#config = config;
     this.#callers = callersOf(config);
     this.#env = env;
-    this.#settings = new OperatorSettings(config, this.#callers, SETTINGS);
+    const operated = config.isOperated ? this.#callers : undefined;
+    this.#settings = new OperatorSettings(
+      operated && (() => operated.operate("settings")),
+      config.BLOCKED_CALLERS ?? [],
+      SETTINGS,
+    );
     this.#jobs = new JobTable(sql, (job) => this.#log.append(endedEvent(job, this.#nameOf(job.id)), Date.now()));
     this.#log = new EventLog(sql);
     this.#feeds = new ProgressFeeds(this.#client);

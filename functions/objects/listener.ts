@@ -67,6 +67,9 @@ class Held extends RpcTarget implements Disposable, Hold {
   }
 }
 
+/** A listener starts no jobs. */
+const NO_LIMITS = { jobs: 0, bytes: 0 };
+
 /**
  * A Durable Object that opens a deployment's connections for settlements, and passes settlements on to the waits of all
  * isolates. The number of connections to the Resonate server does not depend on the number of waiting callers, so that
@@ -79,9 +82,6 @@ class Held extends RpcTarget implements Disposable, Hold {
  * @example
  * const entry = { Listener, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
-/** A listener starts no jobs. */
-const NO_LIMITS = { jobs: 0, bytes: 0 };
-
 export class Listener extends DurableObject {
   readonly #client: ResonateClient;
   readonly #recordOf: ((key: string) => CallerRecord) | undefined;

@@ -43,7 +43,7 @@ const common = { ...stack.resonate.env, ...own, ALLOWED_HOSTS: "127.0.0.1,localh
 await using signedIn = await startEdge({
   port: 0,
   bindings: { ...common, ...bearerBindings({ ada: token }) },
-  beside: [{ ...common, AUTH_MODE: "oauth", OAUTH_ISSUER: issuer.issuer }],
+  otherIsolates: [{ ...common, AUTH_MODE: "oauth", OAUTH_ISSUER: issuer.issuer }],
 });
 
 const [worker] = stack.workers;
@@ -65,7 +65,7 @@ const columns = await Promise.all(
       const servers = {
         none: { name: SERVER, url: wire.url },
         token: { name: SERVER, url: `${signedIn.url}/mcp`, token },
-        OAuth: { name: SERVER, url: `${signedIn.beside[0]}/mcp` },
+        OAuth: { name: SERVER, url: `${signedIn.otherUrls[0]}/mcp` },
       };
       const run = `${host.id}-${Math.floor(Math.random() * 36 ** 5).toString(36)}`;
       return await drive(

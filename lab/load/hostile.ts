@@ -10,7 +10,7 @@ import { bearerBindings } from "../../test/auth/support.ts";
 import { type RpcOptions, rpc, rpcHeaders, rpcMessage } from "../../test/support/rpc.ts";
 import { startStack } from "../../test/support/stack.ts";
 import { COUNTING } from "../../test/wrap/servers.ts";
-import { wrapped } from "../../test/wrap/support.ts";
+import { wrappedStack } from "../../test/wrap/support.ts";
 
 export interface HostileOptions {
   /** How long each of the three situations lasts in total, in seconds. They take turns. */
@@ -91,7 +91,7 @@ async function startSink() {
 function startWrapped(bindings: Record<string, string>) {
   const calls = join(".build", `hostile-${process.pid}.calls`);
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: calls } };
-  return wrapped({ name: "counting", ...program, concurrency: 4, after: 5_000 }, { bindings });
+  return wrappedStack({ name: "counting", ...program, concurrency: 4, after: 5_000 }, { bindings });
 }
 
 type Timed = (what: string, tool: string, args: object) => Promise<unknown>;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Random } from "../../test/support/random.ts";
 import { COUNTING, serve } from "../../test/wrap/servers.ts";
-import { connect, type Structured, structuredOf, wrapped } from "../../test/wrap/support.ts";
+import { connect, type Structured, structuredOf, wrappedStack } from "../../test/wrap/support.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 
 /** The number of concurrent calls. */
@@ -48,7 +48,7 @@ export async function chaos(seed: number, kills: number, over: Over): Promise<st
   const file = join(folder, "calls");
   const streams = random.chance(50) && over === "http";
   await using server = over === "http" ? await listening(file, streams) : await program(file, join(folder, "pids"));
-  await using stack = await wrapped({ ...server.options, name: "counting", after: 500 }, { atOnce: true });
+  await using stack = await wrappedStack({ ...server.options, name: "counting", after: 500 }, { atOnce: true });
   const [worker] = stack.workers;
   const parts: Record<string, Part> = {
     edge: stack.edge,

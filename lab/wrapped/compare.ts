@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Client, type Progress, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
-import { connect, wrapped } from "../../test/wrap/support.ts";
+import { connect, wrappedStack } from "../../test/wrap/support.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { installed, type RealServer } from "./real-servers.ts";
@@ -52,7 +52,7 @@ async function compareOne(server: RealServer): Promise<string[]> {
         : new StreamableHTTPClientTransport(new URL(own.url)),
     );
     const behind = await reached(server, `wrapped-${era}`, sent, use);
-    const stack = use.use(await wrapped({ name, ...behind }, { atOnce: true }));
+    const stack = use.use(await wrappedStack({ name, ...behind }, { atOnce: true }));
     const through = await connect(stack.url, era);
     const [there, here] = [
       await seen(direct, server, `${sent}-direct-${era}`),

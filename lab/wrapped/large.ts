@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Random } from "../../test/support/random.ts";
 import { byResource, byTool } from "../../test/wrap/collect.ts";
-import { connect, structuredOf, wrapped } from "../../test/wrap/support.ts";
+import { connect, structuredOf, wrappedStack } from "../../test/wrap/support.ts";
 
 const TOOLS = ["text", "image", "report"];
 /** The size, in units of that in the tests: a text of 5 MB. */
@@ -16,7 +16,7 @@ export async function large(seed: number, rounds: number): Promise<string[]> {
   const random = new Random(seed);
   const problems: string[] = [];
   const options = { command: process.execPath, args: [join(process.cwd(), "test/wrap/large.ts")], env: { SIZE } };
-  await using stack = await wrapped({ name: "large", ...options, after: 500 }, { bindings: { RATE_LIMIT: "0" } });
+  await using stack = await wrappedStack({ name: "large", ...options, after: 500 }, { bindings: { RATE_LIMIT: "0" } });
   const through = await connect(stack.url);
   const direct = new Client({ name: "test", version: "1.0.0" });
   await direct.connect(new StdioClientTransport({ ...options, stderr: "ignore", maxBufferSize: 20_000_000 }));

@@ -5,14 +5,14 @@ import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
 import { quantile } from "simple-statistics";
 import { COUNTING, serve } from "../../test/wrap/servers.ts";
-import { connect, wrapped } from "../../test/wrap/support.ts";
+import { connect, wrappedStack } from "../../test/wrap/support.ts";
 
 const WARM_UP = 20;
 
 export async function latency(calls: number): Promise<string[]> {
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
   await using server = await serve(COUNTING, [], { CALLS: file });
-  await using stack = await wrapped({ name: "counting", url: server.url, allowPrivate: true });
+  await using stack = await wrappedStack({ name: "counting", url: server.url, allowPrivate: true });
   const [direct, through] = [await connect(server.url, "2025"), await connect(stack.url)];
   const time = async (client: Client, name: string, i: number) => {
     const began = performance.now();

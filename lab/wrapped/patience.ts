@@ -3,7 +3,7 @@ import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { COUNTING, serve } from "../../test/wrap/servers.ts";
-import { connect, structuredOf, wrapped } from "../../test/wrap/support.ts";
+import { connect, structuredOf, wrappedStack } from "../../test/wrap/support.ts";
 
 /** How long the clients wait before they give up, in milliseconds. */
 const GIVES_UP = 5_000;
@@ -13,8 +13,8 @@ export async function patience(minutes: number): Promise<string[]> {
   const file = join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
   await using server = await serve(COUNTING, [], { CALLS: file });
   // The second server makes calls wait longer than the client does, so that the client gets no answer.
-  await using prompt = await wrapped({ name: "prompt", url: server.url, allowPrivate: true });
-  await using late = await wrapped({ name: "late", url: server.url, allowPrivate: true, after: 300_000 });
+  await using prompt = await wrappedStack({ name: "prompt", url: server.url, allowPrivate: true });
+  await using late = await wrappedStack({ name: "late", url: server.url, allowPrivate: true, after: 300_000 });
   const problems: string[] = [];
   const began = Date.now();
 

@@ -7,7 +7,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
 import { tasksAt } from "../../test/tasks/support.ts";
-import { connect, wrapped } from "../../test/wrap/support.ts";
+import { connect, wrappedStack } from "../../test/wrap/support.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
@@ -37,7 +37,12 @@ const linesOf = async (file: string) => (await readFile(file, "utf8").catch(() =
 /** A program without tasks. */
 async function stdio(program: string, folder: string): Promise<string[]> {
   const CALLS_FILE = join(folder, "calls-stdio");
-  await using stack = await wrapped({ name: "reports", command: program, args: [SERVER], env: { CALLS: CALLS_FILE } });
+  await using stack = await wrappedStack({
+    name: "reports",
+    command: program,
+    args: [SERVER],
+    env: { CALLS: CALLS_FILE },
+  });
   const direct = new Client({ name: "test", version: "1.0.0" });
   const env = { CALLS: join(folder, "calls-direct"), PATH: process.env.PATH ?? "" };
   await direct.connect(new StdioClientTransport({ command: program, args: [SERVER], env, stderr: "ignore" }));
@@ -78,7 +83,7 @@ async function http(program: string, folder: string): Promise<string[]> {
         ),
       PATIENCE,
     );
-    await using stack = await wrapped({ name: "reports", url, allowPrivate: true });
+    await using stack = await wrappedStack({ name: "reports", url, allowPrivate: true });
     const direct = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
     await direct.connect(new StreamableHTTPClientTransport(new URL(url)));
     const problems = await compared(direct, stack.url, "http");

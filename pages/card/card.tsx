@@ -2,26 +2,26 @@
 import { useMemo, useState } from "hono/jsx/dom";
 import type { View } from "../../core/author/view.ts";
 import type { drawChart } from "../chart/chart.ts";
-import { Chart } from "../chart/drawn.tsx";
+import { Chart } from "../chart/frame.tsx";
 import { type FileSource, Files } from "../job/files.tsx";
 import { Partial } from "../job/partial.tsx";
 import { Tree } from "../job/tree.tsx";
 import { dateIn, lengthOf, Time, useAction, useNow } from "../lib/components.tsx";
 import { Fields, valuesOf } from "../lib/form.tsx";
 import type { FormSchema } from "../lib/server.ts";
-import type { Follower, Seen } from "./follow.ts";
+import type { CardState, Follower } from "./follow.ts";
 import type { Host } from "./host.ts";
 import type { CardFile, Job } from "./job.ts";
 
 export interface CardProps {
   host: Host;
-  /** The title of the called tool, if the host tells it. */
+  /** The title of the called tool, if the host reports it. */
   title: string | undefined;
-  seen: Seen;
+  state: CardState;
   follower: Follower;
 }
 
-const WORDS: Record<Job["status"], string> = {
+const STATUS_WORDS: Record<Job["status"], string> = {
   running: "Running",
   complete: "Complete",
   failed: "Failed",
@@ -30,14 +30,14 @@ const WORDS: Record<Job["status"], string> = {
   not_found: "Not found",
 };
 
-export function Card({ host, title, seen, follower }: CardProps) {
-  const { job, result, lost } = seen;
-  const notice = lost === undefined ? seen.notice : `Not connected, trying again. ${lost}`;
+export function Card({ host, title, state, follower }: CardProps) {
+  const { job, result, pollError } = state;
+  const notice = pollError === undefined ? state.notice : `Not connected, trying again. ${pollError}`;
   const files = useMemo(() => filesThrough(host, job?.chart), [job?.chart]);
   const asks = job?.questions?.length ?? 0;
   const url = job?.view_url;
   const status = asks > 0 ? "asks" : (job?.status ?? "running");
-  const word = asks > 0 ? "Waiting for your answer" : job ? WORDS[job.status] : result ? "Complete" : "Starting";
+  const word = asks > 0 ? "Waiting for your answer" : job ? STATUS_WORDS[job.status] : result ? "Complete" : "Starting";
   return (
     <>
       <header>
@@ -47,7 +47,7 @@ export function Card({ host, title, seen, follower }: CardProps) {
         </span>
       </header>
       {job ? <div class="name">{job.job_name}</div> : null}
-      {job?.status === "running" ? <Running job={job} view={job.view} /> : null}
+      {job?.status === "running" ? <Activity job={job} view={job.view} /> : null}
       {job?.error === undefined ? null : <p>{job.error}</p>}
       {job?.newer === undefined ? null : <p class="quiet">It was started again: {job.newer}</p>}
       {job?.questions?.map(({ question, message, requestedSchema }) => (
@@ -62,7 +62,7 @@ export function Card({ host, title, seen, follower }: CardProps) {
         />
       ))}
       {job?.job_files ? <Files files={job.job_files} source={files} /> : null}
-      {result?.value !== undefined ? <Result {...{ host, job, value: result.value }} /> : null}
+      {result?.value !== undefined ? <Result host={host} job={job} value={result.value} /> : null}
       <div class="actions">
         {job?.status === "running" ? <Cancel job={job} follower={follower} /> : null}
         {url === undefined ? null : (
@@ -80,7 +80,7 @@ export function Card({ host, title, seen, follower }: CardProps) {
   );
 }
 
-function Running({ job, view }: { job: Job; view: View | undefined }) {
+function Activity({ job, view }: { job: Job; view: View | undefined }) {
   const now = useNow();
   const { progress, step, doing, started_at } = job;
   const until = view?.as === "countdown" ? dateIn(job.arguments, view.until) : undefined;
@@ -145,12 +145,13 @@ interface ResultProps {
 function Result({ host, job: { view, chart: program } = {} as Job, value }: ResultProps) {
   const [isChart, setChart] = useState(view?.as === "chart");
   if (view?.as !== "chart" || !isChart) return <Tree value={value} />;
-  return <Chart view={view} result={value} load={() => loaded(host, program)} onFailure={() => setChart(false)} />;
+  return <Chart view={view} result={value} load={() => loadDrawing(host, program)} onFailure={() => setChart(false)} />;
 }
 
 /** How a card gets files: its host reads those that are small enough for a resource, and opens the download address of any file. */
 function filesThrough(host: Host, program: string | undefined): FileSource<CardFile> {
-  const read = async ({ uri, size }: CardFile) => (host.reads && size <= RESOURCE ? host.read(uri) : undefined);
+  const read = async ({ uri, size }: CardFile) =>
+    host.reads && size <= MAX_RESOURCE_BYTES ? host.read(uri) : undefined;
   return {
     async address(file) {
       const { blob, text } = (await read(file)) ?? {};
@@ -160,10 +161,10 @@ function filesThrough(host: Host, program: string | undefined): FileSource<CardF
     async text(file) {
       const { blob, text } = (await read(file)) ?? {};
       // The edge gives a text as it is, and one that is not UTF-8 as bytes.
-      if (text !== undefined) return { text: text.replace(/^\ufeff/, ""), isWhole: true };
+      if (text !== undefined) return { text: text.replace(/^\ufeff/, ""), isComplete: true };
       if (blob === undefined) return undefined;
       const bytes = Uint8Array.from(atob(blob), (byte) => byte.charCodeAt(0));
-      return { text: new TextDecoder().decode(bytes), isWhole: true };
+      return { text: new TextDecoder().decode(bytes), isComplete: true };
     },
     link: ({ name, url }) =>
       url === undefined ? (
@@ -173,25 +174,25 @@ function filesThrough(host: Host, program: string | undefined): FileSource<CardF
           Download {name}
         </button>
       ),
-    loadChart: () => loaded(host, program),
+    loadChart: () => loadDrawing(host, program),
   };
 }
 
-/** The largest file that the edge returns as a resource, in bytes. */
-const RESOURCE = 1_000_000;
+/** The largest file that the edge returns as a resource. */
+const MAX_RESOURCE_BYTES = 1_000_000;
 
 type Draw = typeof drawChart;
-const drawing = globalThis as { drawChart?: Draw };
+const globals = globalThis as { drawChart?: Draw };
 
 /** Loads the function that draws charts: the host, if it reads resources, reads its program as one. */
-async function loaded(host: Host, uri: string | undefined): Promise<Draw> {
-  if (!drawing.drawChart && uri !== undefined && host.reads) {
+async function loadDrawing(host: Host, uri: string | undefined): Promise<Draw> {
+  if (!globals.drawChart && uri !== undefined && host.reads) {
     const script = document.createElement("script");
     script.textContent = (await host.read(uri))?.text ?? "";
     document.head.append(script);
   }
-  if (!drawing.drawChart) throw new Error("the chart's program was not run");
-  return drawing.drawChart;
+  if (!globals.drawChart) throw new Error("the chart's program was not run");
+  return globals.drawChart;
 }
 
 interface QuestionProps {

@@ -1,52 +1,55 @@
 /** Follows one job until its end: finds it, polls it and reports its states. */
 import { type CallToolResult, JOB_META } from "../../core/tools/mcp.ts";
-import { TooMuch } from "../lib/whole.ts";
+import { ResultTooLarge } from "../lib/read-result.ts";
 import type { Host } from "./host.ts";
 import { call, type Job, resultOf, wordsOf } from "./job.ts";
 
-export interface Seen {
+/** What a card shows. */
+export interface CardState {
   job?: Job;
   /** Present once the job's result has been read. The value is undefined if the card does not show a result of that size. */
   result?: { value: unknown };
   notice?: string | undefined;
   /** Why the last poll failed; polling continues. */
-  lost?: string;
+  pollError?: string;
 }
 
-/** The pauses between polls, in milliseconds: short at first and after an action, then growing. */
-const PACE = { first: 1_500, growth: 1.25, most: 10_000 };
+/** The pauses between polls: short at first and after an action, then growing. */
+const MIN_PAUSE_MS = 1_500;
+const MAX_PAUSE_MS = 10_000;
+const PAUSE_GROWTH = 1.25;
 
 export class Follower {
-  /** The name of the card's tool, if the host tells it. */
+  /** The name of the card's tool, if the host reports it. */
   tool: string | undefined;
   readonly #host: Host;
-  readonly #tell: (seen: Seen) => void;
-  #seen: Seen = {};
+  readonly #onChange: (state: CardState) => void;
+  #state: CardState = {};
   #name: string | undefined;
   #arguments: Record<string, unknown> | undefined;
-  #pause = PACE.first;
+  #pause = MIN_PAUSE_MS;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #isLooking = false;
+  #isPolling = false;
 
-  constructor(host: Host, tell: (seen: Seen) => void) {
+  constructor(host: Host, onChange: (state: CardState) => void) {
     this.#host = host;
-    this.#tell = tell;
+    this.#onChange = onChange;
     document.addEventListener("visibilitychange", () => {
-      if (!document.hidden) this.soon();
+      if (!document.hidden) this.pollNow();
     });
   }
 
-  /** Takes the arguments of the card's call. If the call became a task, the host knows nothing else of it at first. */
-  called(args: Record<string, unknown> | undefined): void {
+  /** Receives the arguments of the card's call. If the call became a task, the host knows nothing else of it at first. */
+  onCall(args: Record<string, unknown> | undefined): void {
     this.#arguments = args ?? {};
-    if (this.#name === undefined) this.#later();
+    if (this.#name === undefined) this.#pollLater();
   }
 
-  answered(answer: CallToolResult): void {
+  onAnswer(answer: CallToolResult): void {
     const name = answer._meta?.[JOB_META];
     if (typeof name === "string") {
       this.#name = name;
-      this.soon();
+      this.pollNow();
     } else if (answer.isError) this.#show({ notice: wordsOf(answer) });
     // A result without a job name is shown directly.
     else this.#show({ result: { value: answer.structuredContent ?? wordsOf(answer) } });
@@ -56,21 +59,21 @@ export class Follower {
   async act(tool: string, args: Record<string, unknown>): Promise<void> {
     try {
       await call(this.#host, tool, args);
-      this.#show({ ...this.#seen, notice: undefined });
+      this.#show({ ...this.#state, notice: undefined });
     } catch (error) {
-      this.#show({ ...this.#seen, notice: (error as Error).message });
+      this.#show({ ...this.#state, notice: (error as Error).message });
     }
-    this.soon();
+    this.pollNow();
   }
 
-  soon(): void {
-    this.#pause = PACE.first;
+  pollNow(): void {
+    this.#pause = MIN_PAUSE_MS;
     clearTimeout(this.#timer);
-    void this.#look();
+    void this.#poll();
   }
 
   get #isOver(): boolean {
-    const { job, result } = this.#seen;
+    const { job, result } = this.#state;
     return (
       job !== undefined &&
       job.status !== "running" &&
@@ -79,53 +82,53 @@ export class Follower {
     );
   }
 
-  #later(): void {
+  #pollLater(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#look(), this.#pause);
-    this.#pause = Math.min(this.#pause * PACE.growth, PACE.most);
+    this.#timer = setTimeout(() => void this.#poll(), this.#pause);
+    this.#pause = Math.min(this.#pause * PAUSE_GROWTH, MAX_PAUSE_MS);
   }
 
-  async #look(): Promise<void> {
-    if (this.#isLooking || this.#isOver || document.hidden) return;
-    const known: Record<string, string> | "" | undefined =
+  async #poll(): Promise<void> {
+    if (this.#isPolling || this.#isOver || document.hidden) return;
+    const query: Record<string, string> | "" | undefined =
       this.#name === undefined
         ? this.#arguments && this.tool && { tool: this.tool, arguments: JSON.stringify(this.#arguments) }
         : { job_name: this.#name };
-    if (!known) return;
-    this.#isLooking = true;
+    if (!query) return;
+    this.#isPolling = true;
     try {
-      const job = (await call(this.#host, "job_card", known)) as unknown as Job;
+      const job = (await call(this.#host, "job_card", query)) as unknown as Job;
       // The call may not have started its job yet.
       if (job.status !== "not_found") this.#name = job.job_name;
-      const { notice } = this.#seen;
-      const isFound = job.status !== "not_found" || known.job_name !== undefined;
+      const { notice } = this.#state;
+      const isFound = job.status !== "not_found" || query.job_name !== undefined;
       this.#show({
         ...(isFound && { job }),
         ...(notice !== undefined && { notice }),
-        ...(this.#seen.result && { result: this.#seen.result }),
+        ...(this.#state.result && { result: this.#state.result }),
       });
-      if (job.status === "complete" && !this.#seen.result) {
+      if (job.status === "complete" && !this.#state.result) {
         this.#show({ job, ...(await this.#resultOf(job)) });
       }
     } catch (error) {
-      this.#show({ ...this.#seen, lost: (error as Error).message });
+      this.#show({ ...this.#state, pollError: (error as Error).message });
     } finally {
-      this.#isLooking = false;
-      if (!this.#isOver) this.#later();
+      this.#isPolling = false;
+      if (!this.#isOver) this.#pollLater();
     }
   }
 
-  async #resultOf({ job_name, view }: Job): Promise<Seen> {
+  async #resultOf({ job_name, view }: Job): Promise<CardState> {
     try {
       return { result: { value: await resultOf(this.#host, job_name, view) } };
     } catch (error) {
-      if (!(error instanceof TooMuch)) throw error;
+      if (!(error instanceof ResultTooLarge)) throw error;
       return { result: { value: undefined }, notice: error.message };
     }
   }
 
-  #show(seen: Seen): void {
-    this.#seen = seen;
-    this.#tell(seen);
+  #show(state: CardState): void {
+    this.#state = state;
+    this.#onChange(state);
   }
 }

@@ -9,18 +9,17 @@ import type { CallToolResult } from "../../core/tools/mcp.ts";
 
 const REVISION = "2026-01-26";
 
-/** How long a request waits for its answer, in milliseconds. */
-const PATIENCE = 60_000;
+const REQUEST_TIMEOUT_MS = 60_000;
 
 /** The notifications that a host sends to its card. */
-interface Told {
+interface HostNotifications {
   "ui/notifications/tool-input": McpUiToolInputNotification["params"];
   "ui/notifications/tool-result": CallToolResult;
   "ui/notifications/tool-cancelled": McpUiToolCancelledNotification["params"];
   "ui/notifications/host-context-changed": Partial<McpUiHostContext>;
 }
 
-type Handlers = { [Method in keyof Told]: (params: Told[Method]) => void };
+type Handlers = { [Method in keyof HostNotifications]: (params: HostNotifications[Method]) => void };
 
 interface Message {
   jsonrpc?: string;
@@ -32,8 +31,8 @@ interface Message {
 }
 
 export class Host {
-  readonly #waiting = new Map<unknown, (message: Message) => void>();
-  #last = 0;
+  readonly #pendingRequests = new Map<unknown, (message: Message) => void>();
+  #lastId = 0;
   #capabilities: McpUiInitializeResult["hostCapabilities"] = {};
 
   /** Whether the host reads resources for the card. */
@@ -55,27 +54,27 @@ export class Host {
     this.#capabilities = hostCapabilities;
     this.#send({ method: "ui/notifications/initialized", params: {} });
     const root = document.documentElement;
-    const tellSize = () => {
+    const reportSize = () => {
       const size = { width: innerWidth, height: Math.ceil(root.getBoundingClientRect().height) };
       this.#send({ method: "ui/notifications/size-changed", params: size });
     };
-    new ResizeObserver(tellSize).observe(root);
+    new ResizeObserver(reportSize).observe(root);
     return hostContext;
   }
 
   /** @throws {Error} with the host's message if it refuses, or after a minute without an answer */
   request<Result>(method: string, params: object): Promise<Result> {
-    this.#last += 1;
-    const id = this.#last;
+    this.#lastId += 1;
+    const id = this.#lastId;
     return new Promise<Result>((resolve, reject) => {
-      const late = setTimeout(() => answered({ error: { message: "the host does not answer" } }), PATIENCE);
-      const answered = ({ result, error }: Message) => {
-        clearTimeout(late);
-        this.#waiting.delete(id);
+      const timer = setTimeout(() => settle({ error: { message: "the host does not answer" } }), REQUEST_TIMEOUT_MS);
+      const settle = ({ result, error }: Message) => {
+        clearTimeout(timer);
+        this.#pendingRequests.delete(id);
         if (error) reject(new Error(error.message ?? "the host refuses"));
         else resolve(result as Result);
       };
-      this.#waiting.set(id, answered);
+      this.#pendingRequests.set(id, settle);
       this.#send({ id, method, params });
     });
   }
@@ -94,8 +93,8 @@ export class Host {
 
   #receive(message: Message, handlers: Handlers): void {
     const { id, method, params = {} } = message;
-    if (method === undefined) this.#waiting.get(id)?.(message);
-    else if (id === undefined) handlers[method as keyof Told]?.(params as never);
+    if (method === undefined) this.#pendingRequests.get(id)?.(message);
+    else if (id === undefined) handlers[method as keyof HostNotifications]?.(params as never);
     else if (method === "ping" || method === "ui/resource-teardown") this.#send({ id, result: {} });
     else this.#send({ id, error: { code: -32601, message: "Method not found" } });
   }

@@ -4,13 +4,13 @@ import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { JobView } from "../../core/jobs/status.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
-import type { ShownFile } from "../job/files.tsx";
+import type { FileSummary } from "../job/files.tsx";
+import { readResult } from "../lib/read-result.ts";
 import type { FormSchema } from "../lib/server.ts";
-import { wholeOf } from "../lib/whole.ts";
 import type { Host } from "./host.ts";
 
 /** A file of a job, with its download address if the deployment has one. */
-export interface CardFile extends ShownFile {
+export interface CardFile extends FileSummary {
   url?: string;
 }
 
@@ -40,11 +40,11 @@ export async function call(host: Host, name: string, args: Record<string, unknow
   return (answer.structuredContent ?? {}) as Record<string, unknown>;
 }
 
-const MOST_PARTS = 40;
+const MAX_PARTS = 40;
 
-/** A job's result, or those of its fields that the job's view shows. @throws {TooMuch | Error} if it cannot be read */
+/** A job's result, or those of its fields that the job's view shows. @throws {ResultTooLarge | Error} if it cannot be read */
 export const resultOf = (host: Host, job: string, view: View | undefined): Promise<unknown> =>
-  wholeOf((args) => call(host, "probe_status", args), { job, fields: fieldsOf(view), most: MOST_PARTS });
+  readResult((args) => call(host, "probe_status", args), { job, fields: fieldsOf(view), maxParts: MAX_PARTS });
 
 /** The fields of a result that a chart shows. */
 function fieldsOf(view: View | undefined): string[] | undefined {

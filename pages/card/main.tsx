@@ -2,7 +2,7 @@
 import type { McpUiHostContext } from "@modelcontextprotocol/ext-apps";
 import { render, useEffect, useState } from "hono/jsx/dom";
 import { Card } from "./card.tsx";
-import { Follower, type Seen } from "./follow.ts";
+import { type CardState, Follower } from "./follow.ts";
 import { Host } from "./host.ts";
 
 const host = new Host();
@@ -20,14 +20,14 @@ function applyStyle({ theme, styles, safeAreaInsets }: Partial<McpUiHostContext>
   }
 }
 
-let tell: (seen: Seen) => void = () => {};
-const follower = new Follower(host, (seen) => tell(seen));
+let onChange: (state: CardState) => void = () => {};
+const follower = new Follower(host, (state) => onChange(state));
 
 function Root() {
-  const [seen, setSeen] = useState<Seen>({});
+  const [state, setState] = useState<CardState>({});
   const [title, setTitle] = useState<string | undefined>(undefined);
   useEffect(() => {
-    tell = setSeen;
+    onChange = setState;
     const adopt = (context: Partial<McpUiHostContext>) => {
       applyStyle(context);
       const { tool } = context.toolInfo ?? {};
@@ -37,15 +37,15 @@ function Root() {
     };
     host
       .connect({
-        "ui/notifications/tool-input": (input) => follower.called(input.arguments),
-        "ui/notifications/tool-result": (answer) => follower.answered(answer),
-        "ui/notifications/tool-cancelled": ({ reason }) => setSeen({ notice: reason ?? "The call was cancelled." }),
+        "ui/notifications/tool-input": (input) => follower.onCall(input.arguments),
+        "ui/notifications/tool-result": (answer) => follower.onAnswer(answer),
+        "ui/notifications/tool-cancelled": ({ reason }) => setState({ notice: reason ?? "The call was cancelled." }),
         "ui/notifications/host-context-changed": adopt,
       })
       .then(adopt)
-      .catch((error: Error) => setSeen({ notice: error.message }));
+      .catch((error: Error) => setState({ notice: error.message }));
   }, []);
-  return <Card {...{ host, title, seen, follower }} />;
+  return <Card host={host} title={title} state={state} follower={follower} />;
 }
 
 render(<Root />, document.getElementById("card") as HTMLElement);

@@ -11,10 +11,10 @@ import { type Columns, columnsOf } from "./columns.ts";
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));
 
 /** With more values than this, lines are thin. */
-const DENSE = 200;
+const MAX_VALUES_OF_THICK_LINES = 200;
 
 /** The share of the chart's height for bars that are beneath another series. */
-const BARS = 0.4;
+const BAR_HEIGHT_SHARE = 0.4;
 
 /**
  * Draws a chart as wide as `element`, with a legend of the values under the pointer, and again when its colors change. Returns a
@@ -24,24 +24,24 @@ export function drawChart(element: HTMLElement, view: ChartView, result: unknown
   const columns = columnsOf(view, result);
   // Without a canvas the library would fail later and silently.
   if (!columns || !document.createElement("canvas").getContext("2d")) return undefined;
-  let remove = drawn(element, view, columns);
+  let remove = plot(element, view, columns);
   const draw = () => {
     remove();
-    remove = drawn(element, view, columns);
+    remove = plot(element, view, columns);
   };
   const dark = matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", draw);
-  const recolored = new MutationObserver(draw);
-  recolored.observe(document.documentElement, { attributes: true });
+  const colorObserver = new MutationObserver(draw);
+  colorObserver.observe(document.documentElement, { attributes: true });
   return () => {
     dark.removeEventListener("change", draw);
-    recolored.disconnect();
+    colorObserver.disconnect();
     remove();
   };
 }
 
 /** Returns a function that removes the drawing. */
-function drawn(element: HTMLElement, view: ChartView, columns: Columns): () => void {
+function plot(element: HTMLElement, view: ChartView, columns: Columns): () => void {
   const isByDay = columns.x.every((moment) => /^\d{4}-\d{2}-\d{2}$/.test(moment));
   const data = [columns.x.map((moment) => Date.parse(moment) / 1_000), ...columns.columns.map(({ values }) => values)];
   // Resolved by a property of the element, whose own color is not seen: a canvas does not accept var() and light-dark().
@@ -58,7 +58,7 @@ function drawn(element: HTMLElement, view: ChartView, columns: Columns): () => v
   const font = "12px system-ui, sans-serif";
   const axis = { stroke: color("--chart-text"), ticks: { show: false }, font };
   const grid = { stroke: color("--chart-line"), width: 1 };
-  const plot = new uPlot(
+  const chart = new uPlot(
     {
       ...size(),
       // Days are the same in all time zones; moments are shown in the viewer's zone.
@@ -88,12 +88,12 @@ function drawn(element: HTMLElement, view: ChartView, columns: Columns): () => v
     data as unknown as uPlot.AlignedData,
     element,
   );
-  describe(plot, inWords(columns));
-  const observer = new ResizeObserver(() => plot.setSize(size()));
+  describe(chart, descriptionOf(columns));
+  const observer = new ResizeObserver(() => chart.setSize(size()));
   observer.observe(element);
   return () => {
     observer.disconnect();
-    plot.destroy();
+    chart.destroy();
   };
 }
 
@@ -102,17 +102,17 @@ function seriesOf(view: ChartView, { x, columns }: Columns, color: (name: string
   const series: uPlot.Series[] = [];
   const bands: uPlot.Band[] = [];
   const scales: string[] = [];
-  for (const [n, drawn] of view.series.entries()) {
+  for (const [n, part] of view.series.entries()) {
     const stroke = color(`--chart-${(n % 2) + 1}`);
     const fill = () =>
-      `color-mix(in srgb, ${stroke()} ${drawn.as === "bars" ? 75 : x.length > DENSE ? 45 : 22}%, transparent)`;
-    const count = drawn.as === "band" ? 2 : 1;
+      `color-mix(in srgb, ${stroke()} ${part.as === "bars" ? 75 : x.length > MAX_VALUES_OF_THICK_LINES ? 45 : 22}%, transparent)`;
+    const count = part.as === "band" ? 2 : 1;
     const first = series.length;
     for (const { label, unit = "" } of columns.slice(first, first + count)) {
       if (!scales.includes(unit)) scales.push(unit);
       const value = (_plot: uPlot, raw: number | null) => (raw === null ? "–" : `${raw} ${unit}`.trim());
       const common = { label, scale: unit, value, stroke, points: { show: false } };
-      if (drawn.as !== "bars") series.push({ ...common, width: x.length > DENSE ? 0.5 : 1.5 });
+      if (part.as !== "bars") series.push({ ...common, width: x.length > MAX_VALUES_OF_THICK_LINES ? 0.5 : 1.5 });
       else
         series.push({
           ...common,
@@ -121,7 +121,7 @@ function seriesOf(view: ChartView, { x, columns }: Columns, color: (name: string
           paths: uPlot.paths.bars?.({ size: [0.7, 24] }) as uPlot.Series.PathBuilder,
         });
     }
-    if (drawn.as === "band") bands.push({ series: [first + 1, first + 2], fill });
+    if (part.as === "band") bands.push({ series: [first + 1, first + 2], fill });
   }
   return { series, bands, scales };
 }
@@ -132,7 +132,7 @@ function rangeOf(view: ChartView, columns: Columns, scale: string): uPlot.Range.
   const isAlone = view.series.every(({ as }) => as === "bars");
   return (_plot, min, max) => {
     if (!hasBars) return uPlot.rangeNum(min ?? 0, max ?? 1, 0.1, true);
-    return [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) / (isAlone ? 0.95 : BARS)];
+    return [Math.min(0, min ?? 0), Math.max(max ?? 0, 1) / (isAlone ? 0.95 : BAR_HEIGHT_SHARE)];
   };
 }
 
@@ -145,11 +145,11 @@ function topOf(view: ChartView, columns: Columns, scale: string): number {
 
 /** Labels of times, days or months, depending on the distance of the ticks. */
 function labelsOf(moments: readonly number[], isByDay: boolean): string[] {
-  const apart = (moments[1] ?? 0) - (moments[0] ?? 0);
+  const distance = (moments[1] ?? 0) - (moments[0] ?? 0);
   const format: Intl.DateTimeFormatOptions =
-    apart >= 28 * 86_400
+    distance >= 28 * 86_400
       ? { month: "short", year: "numeric" }
-      : apart >= 86_400
+      : distance >= 86_400
         ? { day: "numeric", month: "short" }
         : { hour: "2-digit", minute: "2-digit" };
   const { format: label } = new Intl.DateTimeFormat(undefined, { ...format, ...(isByDay && { timeZone: "UTC" }) });
@@ -166,19 +166,19 @@ function unitsOfBars(view: ChartView, { columns }: Columns): string[] {
 }
 
 /** Describes the canvas to screen readers in one sentence. The values are in the table. */
-function describe(plot: uPlot, words: string): void {
-  const canvas = plot.root.querySelector("canvas");
+function describe(chart: uPlot, words: string): void {
+  const canvas = chart.root.querySelector("canvas");
   canvas?.setAttribute("role", "img");
   canvas?.setAttribute("aria-label", words);
 }
 
 /** The content of a chart in one sentence. */
-function inWords({ x, columns }: Columns): string {
-  const said = columns.map(({ label, unit = "", values }) => {
-    const known = values.filter((value) => value !== null);
-    if (known.length === 0) return `${label}: no values`;
-    const [low, high] = [known.reduce((a, b) => Math.min(a, b)), known.reduce((a, b) => Math.max(a, b))];
+function descriptionOf({ x, columns }: Columns): string {
+  const descriptions = columns.map(({ label, unit = "", values }) => {
+    const numbers = values.filter((value) => value !== null);
+    if (numbers.length === 0) return `${label}: no values`;
+    const [low, high] = [numbers.reduce((a, b) => Math.min(a, b)), numbers.reduce((a, b) => Math.max(a, b))];
     return `${label} from ${low} to ${high} ${unit}`.trim();
   });
-  return `Chart of ${x[0]} to ${x.at(-1)}. ${said.join("; ")}.`;
+  return `Chart of ${x[0]} to ${x.at(-1)}. ${descriptions.join("; ")}.`;
 }

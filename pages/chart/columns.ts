@@ -29,28 +29,30 @@ export function columnsOf(view: ChartView, result: unknown): Columns | undefined
       { label: `${series.label}, lowest`, unit, path: series.low },
     ];
   });
-  const found = columns.map(({ label, unit, path }) => ({
+  const columnsWithValues = columns.map(({ label, unit, path }) => ({
     label,
     unit,
     values: at(result, path.split(".")).map(number),
   }));
-  return found.every(({ values }) => values.length === x.length) ? { x: x as string[], columns: found } : undefined;
+  return columnsWithValues.every(({ values }) => values.length === x.length)
+    ? { x: x as string[], columns: columnsWithValues }
+    : undefined;
 }
 
 /** The columns as CSV (RFC 4180), with a line of headings. */
 export function csvOf({ x, columns }: Columns): string {
   const head = ["time", ...columns.map(({ label, unit }) => (unit === undefined ? label : `${label} (${unit})`))];
   const rows = x.map((moment, i) => [moment, ...columns.map(({ values }) => String(values[i] ?? ""))]);
-  return [head, ...rows].map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+  return [head, ...rows].map((row) => `${row.map(csvField).join(",")}\r\n`).join("");
 }
 
 /** A CSV field. An apostrophe keeps spreadsheets from reading it as a formula. */
-function quoted(field: string): string {
+function csvField(field: string): string {
   const text = /^[=+@\t\r]|^-(?!\d)/.test(field) ? `'${field}` : field;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** The values at a path; where the path meets a list, the values of all its items. */
+/** The values at a path; if the path meets a list, the values of all its items. */
 function at(value: unknown, [key, ...rest]: readonly string[]): unknown[] {
   if (Array.isArray(value)) {
     return key === undefined ? value : value.flatMap((item) => at(item, [key, ...rest]));
@@ -64,6 +66,6 @@ const number = (value: unknown): number | null => (typeof value === "number" ? v
 
 function unitOf(result: unknown, unit: string | undefined): string | undefined {
   if (unit === undefined) return undefined;
-  const found = at(result, unit.split("."))[0];
-  return typeof found === "string" ? found : unit;
+  const value = at(result, unit.split("."))[0];
+  return typeof value === "string" ? value : unit;
 }

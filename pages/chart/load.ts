@@ -1,3 +1,3 @@
-import type { LoadChart } from "./drawn.tsx";
+import type { LoadChart } from "./frame.tsx";
 
 export const loadChart: LoadChart = async () => (await import("./chart.ts")).drawChart;

@@ -14,7 +14,7 @@ interface ActionProps {
 /** Buttons that cancel a job, start it again and download its result, and a browser notification at its end. */
 export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   const { attempt, isBusy, problem } = useAction();
-  const [isAgain, setAgain] = useState(false);
+  const [isFormOpen, setFormOpen] = useState(false);
   const isRunning = job.status === "running";
   const columns = job.view?.as === "chart" ? columnsOf(job.view, job.result) : undefined;
   const cancel = async () => {
@@ -24,6 +24,10 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
   };
   const save = async () =>
     download(`${job.job_name}.json`, "application/json", JSON.stringify(await resultOf(job), null, 2));
+  const onStart = () => {
+    setFormOpen(false);
+    onDone();
+  };
   return (
     <section aria-label="Actions">
       {problem}
@@ -34,7 +38,7 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
           </button>
         )}
         {!isRunning && job.may_write && tool && (
-          <button type="button" aria-expanded={isAgain} onClick={() => setAgain(!isAgain)}>
+          <button type="button" aria-expanded={isFormOpen} onClick={() => setFormOpen(!isFormOpen)}>
             Start again
           </button>
         )}
@@ -48,34 +52,33 @@ export const Actions: FC<ActionProps> = ({ job, tool, onDone }) => {
             Download CSV
           </button>
         )}
-        <TellMe job={job} />
+        <EndNotification job={job} />
       </div>
-      {isAgain && tool && (
-        <div class="card">
-          <h2>{tool.title}</h2>
-          <p class="muted">The same arguments are the same job: one that is complete and fresh is not run again.</p>
-          <SchemaForm
-            id="again"
-            schema={tool.inputSchema}
-            values={job.args as Record<string, unknown>}
-            submit="Start"
-            onSubmit={async (values) => {
-              const name = await startJob(tool, values);
-              if (name !== undefined && name !== job.job_name) {
-                location.href = jobPath(name);
-                return;
-              }
-              setAgain(false);
-              onDone();
-            }}
-          />
-        </div>
-      )}
+      {isFormOpen && tool && <StartForm job={job} tool={tool} onStart={onStart} />}
     </section>
   );
 };
 
-/** Whether pages may make notifications. In Chrome on Android they may not; only without permission, a try shows nothing. */
+/** Starts the job again, and opens the page of the new job if it has another name. */
+const StartForm: FC<{ job: JobInfo; tool: ToolInfo; onStart(): void }> = ({ job, tool, onStart }) => (
+  <div class="card">
+    <h2>{tool.title}</h2>
+    <p class="muted">The same arguments are the same job: one that is complete and fresh is not run again.</p>
+    <SchemaForm
+      id="again"
+      schema={tool.inputSchema}
+      values={job.args as Record<string, unknown>}
+      submit="Start"
+      onSubmit={async (values) => {
+        const name = await startJob(tool, values);
+        if (name === undefined || name === job.job_name) onStart();
+        else location.href = jobPath(name);
+      }}
+    />
+  </div>
+);
+
+/** Whether pages may create notifications. In Chrome on Android they may not; only without permission, a try shows nothing. */
 function canNotify(): boolean {
   try {
     if (Notification.permission === "granted") return !/Android.*Chrome/.test(navigator.userAgent);
@@ -87,26 +90,26 @@ function canNotify(): boolean {
 const CAN_NOTIFY = canNotify();
 
 /** Offers a browser notification at the end of the job. */
-const TellMe: FC<{ job: JobInfo }> = ({ job }) => {
-  const [isWanted, setWanted] = useState(false);
+const EndNotification: FC<{ job: JobInfo }> = ({ job }) => {
+  const [isRequested, setRequested] = useState(false);
   const { status, job_name } = job;
   useEffect(() => {
-    if (!isWanted || status === "running") return;
-    setWanted(false);
+    if (!isRequested || status === "running") return;
+    setRequested(false);
     new Notification(job_name, { body: `The job is ${status.replace("_", " ")}.`, tag: job_name });
-  }, [isWanted, status]);
+  }, [isRequested, status]);
   if (status !== "running" || !CAN_NOTIFY) return null;
   return (
     <label class="check">
       <input
         type="checkbox"
-        checked={isWanted}
+        checked={isRequested}
         onChange={async (event: Event) => {
           const { checked } = event.target as HTMLInputElement;
-          setWanted(checked && (await Notification.requestPermission()) === "granted");
+          setRequested(checked && (await Notification.requestPermission()) === "granted");
         }}
       />
-      Tell me when it is done
+      Notify me when it is done
     </label>
   );
 };

@@ -1,14 +1,14 @@
 import { type FC, useState } from "hono/jsx/dom";
 import { type Parts, partsIn } from "../../core/resonate/parts.ts";
 import { columnsOf } from "../chart/columns.ts";
-import { Chart } from "../chart/drawn.tsx";
+import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";
 import { dateIn, lengthOf, Scroll, Section, Table, Time, useNow } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 import { Tree } from "./tree.tsx";
 
 /** The largest number of rows in the table beneath a chart. The CSV has all of them. */
-const MOST = 400;
+const MAX_TABLE_ROWS = 400;
 
 /** The result of a job, in the view of its definition or else as a tree. */
 export const Result: FC<{ job: JobInfo }> = ({ job }) => {
@@ -40,7 +40,7 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
                   )),
                 ]}
               >
-                {columns.x.slice(0, MOST).map((moment, i) => (
+                {columns.x.slice(0, MAX_TABLE_ROWS).map((moment, i) => (
                   <tr key={moment}>
                     <th scope="row">{moment}</th>
                     {columns.columns.map(({ label, values }) => (
@@ -50,7 +50,9 @@ export const Result: FC<{ job: JobInfo }> = ({ job }) => {
                 ))}
               </Table>
             </Scroll>
-            {columns.x.length > MOST && <p class="muted">{columns.x.length - MOST} more lines are in the CSV.</p>}
+            {columns.x.length > MAX_TABLE_ROWS && (
+              <p class="muted">{columns.x.length - MAX_TABLE_ROWS} more lines are in the CSV.</p>
+            )}
           </details>
         </>
       ) : (
@@ -76,11 +78,11 @@ const Countdown: FC<{ job: JobInfo; until: string }> = ({ job, until }) => {
   const due = dateIn(job.args, until);
   if (due === undefined) return <Tree value={job.result} />;
   const began = Date.parse(job.started_at);
-  const left = job.status === "running" ? Math.max(0, due - now) : 0;
+  const remainingMs = job.status === "running" ? Math.max(0, due - now) : 0;
   return (
     <section class="countdown" aria-label="Time left">
       <p class="large">
-        {job.status === "running" ? lengthOf(left) : job.status === "complete" ? "Time is up" : "Stopped"}
+        {job.status === "running" ? lengthOf(remainingMs) : job.status === "complete" ? "Time is up" : "Stopped"}
       </p>
       {job.status === "running" && (
         <progress aria-label="Time passed" value={Math.max(0, now - began)} max={Math.max(1, due - began)} />

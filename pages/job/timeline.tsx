@@ -4,40 +4,40 @@ import { lengthOf, Time } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 
 /** How many of the latest records are shown at first. */
-const MOST = 12;
+const FIRST_ENTRIES = 12;
 
 /** The history of a job, from the records that the job keeps. */
 export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, entries }) => {
   const { finished_at } = job;
-  const [isWhole, setWhole] = useState(false);
-  const shown = entries.filter(({ kind }) => kind !== "reached" && kind !== "alive");
-  const hidden = isWhole ? 0 : Math.max(0, shown.length - MOST);
+  const [showsAll, setShowsAll] = useState(false);
+  const visibleEntries = entries.filter(({ kind }) => kind !== "reached" && kind !== "alive");
+  const hiddenCount = showsAll ? 0 : Math.max(0, visibleEntries.length - FIRST_ENTRIES);
   return (
     <ol class="timeline">
       <Item at={Date.parse(job.started_at)} mark="done">
         Started
       </Item>
-      {hidden > 0 && (
+      {hiddenCount > 0 && (
         <li>
-          <button type="button" class="quiet" onClick={() => setWhole(true)}>
-            Show {hidden} more before these
+          <button type="button" class="quiet" onClick={() => setShowsAll(true)}>
+            Show {hiddenCount} more before these
           </button>
         </li>
       )}
-      {shown.slice(hidden).map((entry) => (
+      {visibleEntries.slice(hiddenCount).map((entry) => (
         <Entry key={entry.n} entry={entry} />
       ))}
       {finished_at !== undefined &&
         !(job.status === "cancelled" && entries.some(({ kind }) => kind === "cancelled")) && (
           <Item at={Date.parse(finished_at)} mark={job.status === "complete" ? "done" : "bad"}>
-            {ENDS[job.status]}
+            {END_WORDS[job.status]}
           </Item>
         )}
     </ol>
   );
 };
 
-const ENDS: Record<JobInfo["status"], string> = {
+const END_WORDS: Record<JobInfo["status"], string> = {
   running: "",
   complete: "Complete",
   failed: "Failed",

@@ -2,8 +2,8 @@ import type { FC } from "hono/jsx/dom";
 import { isFile, sizeInWords } from "../../core/author/file.ts";
 
 /** The largest number of entries of a list or an object, and of characters of a text, that are shown. */
-const MOST = 100;
-const LONGEST = 5_000;
+const MAX_ENTRIES = 100;
+const MAX_TEXT_CHARACTERS = 5_000;
 
 /** JSON as a readable tree. */
 export const Tree: FC<{ value: unknown; depth?: number }> = ({ value, depth = 0 }) => {
@@ -15,19 +15,21 @@ export const Tree: FC<{ value: unknown; depth?: number }> = ({ value, depth = 0 
   if (
     Array.isArray(value) &&
     value.every((item) => typeof item !== "object" || item === null) &&
-    value.length <= MOST
+    value.length <= MAX_ENTRIES
   ) {
     return <code class="leaf">{value.map((item) => JSON.stringify(item)).join(", ")}</code>;
   }
   return (
     <dl class="tree">
-      {entries.slice(0, MOST).map(([key, item]) => (
+      {entries.slice(0, MAX_ENTRIES).map(([key, item]) => (
         <div key={key}>
           <dt>{key}</dt>
           <dd>{depth < 6 ? <Branch item={item} depth={depth} /> : <Leaf value={JSON.stringify(item)} />}</dd>
         </div>
       ))}
-      {entries.length > MOST && <div class="muted">and {entries.length - MOST} more: the JSON has all</div>}
+      {entries.length > MAX_ENTRIES && (
+        <div class="muted">and {entries.length - MAX_ENTRIES} more: the JSON has all</div>
+      )}
     </dl>
   );
 };
@@ -45,5 +47,7 @@ const Branch: FC<{ item: unknown; depth: number }> = ({ item, depth }) => {
 
 const Leaf: FC<{ value: unknown }> = ({ value }) => {
   const text = typeof value === "string" ? value : String(JSON.stringify(value) ?? "nothing");
-  return <span class="leaf">{text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text}</span>;
+  return (
+    <span class="leaf">{text.length > MAX_TEXT_CHARACTERS ? `${text.slice(0, MAX_TEXT_CHARACTERS)} …` : text}</span>
+  );
 };

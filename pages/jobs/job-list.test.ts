@@ -3,19 +3,21 @@ import type { ListedJob, Status } from "../lib/server.ts";
 import { JobList } from "./job-list.ts";
 
 /** A server with jobs named by numbers, which began in that order, in pages of two, and the cursors for which it was asked. */
-function serving(count: number) {
+function serverOf(count: number) {
   const jobs = new Map<number, Status>();
   for (let n = 1; n <= count; n++) jobs.set(n, "running");
-  const asked: (string | undefined)[] = [];
+  const cursors: (string | undefined)[] = [];
   const jobOf = ([n, status]: [number, Status]): ListedJob => ({
-    ...{ job_name: `${n}`, kind: "timer", status },
+    job_name: `${n}`,
+    kind: "timer",
+    status,
     started_at: new Date(1_000 * n).toISOString(),
   });
   return {
     jobs,
-    asked,
+    cursors,
     ask: async (cursor: string | undefined) => {
-      asked.push(cursor);
+      cursors.push(cursor);
       const after = [...jobs].sort(([a], [b]) => b - a).filter(([n]) => cursor === undefined || n < Number(cursor));
       const page = after.slice(0, 2).map(jobOf);
       return { jobs: page, ...(after.length > 2 && { next_cursor: `${page.at(-1)?.job_name}` }) };
@@ -26,7 +28,7 @@ function serving(count: number) {
 const namesIn = ({ jobs }: JobList) => jobs.map(({ job_name }) => job_name).join(" ");
 
 test("an older page is read once when it is asked for, and the newest jobs each time", async () => {
-  const { asked, ask } = serving(6);
+  const { cursors, ask } = serverOf(6);
   const list = new JobList();
   await list.read(1, ask);
   expect([namesIn(list), list.hasMore]).toEqual(["6 5", true]);
@@ -35,11 +37,11 @@ test("an older page is read once when it is asked for, and the newest jobs each 
   await list.read(3, ask);
   expect([namesIn(list), list.hasMore]).toEqual(["6 5 4 3 2 1", false]);
   await list.read(3, ask);
-  expect(asked).toEqual([undefined, undefined, "5", undefined, "3", undefined]);
+  expect(cursors).toEqual([undefined, undefined, "5", undefined, "3", undefined]);
 });
 
 test("a job that a new one moves out of the first page stays in the list", async () => {
-  const { jobs, ask } = serving(5);
+  const { jobs, ask } = serverOf(5);
   const list = new JobList();
   await list.read(2, ask);
   for (const n of [6, 7]) {
@@ -50,7 +52,7 @@ test("a job that a new one moves out of the first page stays in the list", async
 });
 
 test("a job that the newest jobs no longer contain leaves the list", async () => {
-  const { jobs, ask } = serving(5);
+  const { jobs, ask } = serverOf(5);
   const list = new JobList();
   await list.read(2, ask);
   jobs.delete(5);
@@ -64,7 +66,7 @@ test("a job that the newest jobs no longer contain leaves the list", async () =>
 });
 
 test("a list without older pages has the newest jobs alone", async () => {
-  const { jobs, ask } = serving(3);
+  const { jobs, ask } = serverOf(3);
   const list = new JobList();
   await list.read(1, ask);
   jobs.set(4, "running");
@@ -75,7 +77,7 @@ test("a list without older pages has the newest jobs alone", async () => {
 });
 
 test("all older jobs are read again in turn, so that none stays as it was", async () => {
-  const { jobs, asked, ask } = serving(6);
+  const { jobs, cursors, ask } = serverOf(6);
   const list = new JobList();
   await list.read(3, ask);
   // These move others out of the first page.
@@ -85,19 +87,19 @@ test("all older jobs are read again in turn, so that none stays as it was", asyn
   }
   for (const n of jobs.keys()) jobs.set(n, "complete");
   jobs.delete(3);
-  asked.length = 0;
+  cursors.length = 0;
   for (let n = 0; n < 24; n++) await list.read(3, ask);
   expect(namesIn(list)).toBe("9 8 7 6 5 4 2 1");
   expect(list.jobs.filter(({ status }) => status === "running")).toEqual([]);
-  expect(asked.filter((cursor) => cursor !== undefined)).toEqual(["8", "6", "4", "8"]);
+  expect(cursors.filter((cursor) => cursor !== undefined)).toEqual(["8", "6", "4", "8"]);
 });
 
 test("an older page that could not be read is read at the next time", async () => {
-  const { ask } = serving(4);
+  const { ask } = serverOf(4);
   const list = new JobList();
-  const refused = (cursor: string | undefined) =>
+  const refusingAsk = (cursor: string | undefined) =>
     cursor === undefined ? ask(cursor) : Promise.reject(new Error("no"));
-  await expect(list.read(2, refused)).rejects.toThrow("no");
+  await expect(list.read(2, refusingAsk)).rejects.toThrow("no");
   expect([namesIn(list), list.hasMore]).toEqual(["4 3", true]);
   await list.read(2, ask);
   expect([namesIn(list), list.hasMore]).toEqual(["4 3 2 1", false]);

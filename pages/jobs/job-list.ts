@@ -1,13 +1,13 @@
 /** The viewer's jobs, as far as they have been read: page by page, each of which can be read again. */
 import type { ListedJob } from "../lib/server.ts";
-import type { Stored } from "./kept.tsx";
+import type { StoredSize } from "./stored-data.tsx";
 
 /** After how many reads a page of older jobs is read again. Each read costs the viewer a part of its limit. */
-const AGAIN = 6;
+const READS_PER_REFRESH = 6;
 
 export interface Answer {
   jobs: ListedJob[];
-  stored?: Stored;
+  stored?: StoredSize;
   next_cursor?: string;
 }
 
@@ -27,7 +27,7 @@ export class JobList {
   #next: Place | undefined;
   #reads = 0;
   /** Where the next page of older jobs to read again begins; undefined for the first of them. */
-  #again: Place | undefined;
+  #refreshPlace: Place | undefined;
 
   get hasMore(): boolean {
     return this.#next !== undefined;
@@ -37,26 +37,26 @@ export class JobList {
   async read(pages: number, ask: Ask): Promise<void> {
     // Without older pages, a job that a new one moves out of the first page leaves the list.
     if (this.#pages === 1) this.jobs = [];
-    const second = await this.#look({}, ask);
+    const second = await this.#readPage({}, ask);
     if (!second || this.#pages === 1) this.#next = second;
     while (this.#next && this.#pages < pages) {
-      this.#next = await this.#look(this.#next, ask);
+      this.#next = await this.#readPage(this.#next, ask);
       this.#pages += 1;
     }
     this.#reads += 1;
-    if (second && this.#pages > 1 && this.#reads % AGAIN === 0) await this.#lookAgain(second, ask);
+    if (second && this.#pages > 1 && this.#reads % READS_PER_REFRESH === 0) await this.#refreshPage(second, ask);
   }
 
-  async #lookAgain(second: Place, ask: Ask): Promise<void> {
-    const end = await this.#look(this.#again ?? second, ask);
+  async #refreshPage(second: Place, ask: Ask): Promise<void> {
+    const end = await this.#readPage(this.#refreshPlace ?? second, ask);
     const oldest = this.jobs.at(-1)?.started_at ?? "";
     const isLast = !end?.after || oldest >= end.after;
-    this.#again = isLast ? undefined : end;
+    this.#refreshPlace = isLast ? undefined : end;
     if (isLast) this.#next = end;
   }
 
   /** Reads the jobs of a page, and returns where the next one begins. */
-  async #look(place: Place, ask: Ask): Promise<Place | undefined> {
+  async #readPage(place: Place, ask: Ask): Promise<Place | undefined> {
     const { jobs, next_cursor: cursor } = await ask(place.cursor);
     const { after = "~" } = place;
     const last = cursor === undefined ? "" : (jobs.at(-1)?.started_at ?? after);

@@ -8,14 +8,14 @@ export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): vo
   const { attempt, problem } = useAction();
   if (schedules.length === 0) return null;
   const end = async (job_name: string) => {
-    if (!confirm(`End ${job_name} for good? Jobs that it has started go on.`)) return;
+    if (!confirm(`End ${job_name} for good? Jobs that it has started continue.`)) return;
     await attempt(() => call("cancel_job", { job_names: [job_name] }));
     onEnd();
   };
   return (
     <Section id="schedules" title="Schedules">
       {problem}
-      <ul class="told">
+      <ul class="entries">
         {schedules.map(({ job_name, next_at, last, isOfDefinition }) => (
           <li key={job_name}>
             <div>

@@ -2,12 +2,12 @@ import { useRef, useState } from "hono/jsx/dom";
 import { useReads } from "../lib/components.tsx";
 import { call, type ListedJob } from "../lib/server.ts";
 import { type Answer, JobList } from "./job-list.ts";
-import type { Stored } from "./kept.tsx";
+import type { StoredSize } from "./stored-data.tsx";
 
-/** How often the list is read while the page is visible, in milliseconds. */
-const EVERY = 5_000;
+/** How often the list is read while the page is visible. */
+const POLL_INTERVAL_MS = 5_000;
 
-export interface Wanted {
+export interface JobQuery {
   status?: string;
   limit?: number;
   pages?: number;
@@ -16,24 +16,24 @@ export interface Wanted {
 }
 
 /** The viewer's jobs, live, newest first; `jobs` is undefined until they have been read. */
-export function useJobs({ status, limit = 50, pages = 1, reads }: Wanted) {
+export function useJobs({ status, limit = 50, pages = 1, reads }: JobQuery) {
   const [jobs, setJobs] = useState<readonly ListedJob[] | undefined>(undefined);
-  const [stored, setStored] = useState<Stored | undefined>(undefined);
+  const [storedSize, setStoredSize] = useState<StoredSize | undefined>(undefined);
   const [hasMore, setMore] = useState(false);
-  const known = useRef({ of: "", list: new JobList() });
-  const read = async (over: AbortSignal) => {
-    const of = JSON.stringify([status, limit, reads]);
-    if (known.current?.of !== of) known.current = { of, list: new JobList() };
-    const { list } = known.current;
+  const lastRead = useRef({ query: "", list: new JobList() });
+  const read = async (end: AbortSignal) => {
+    const query = JSON.stringify([status, limit, reads]);
+    if (lastRead.current?.query !== query) lastRead.current = { query, list: new JobList() };
+    const { list } = lastRead.current;
     await list.read(pages, async (cursor) => {
       const answer: Answer = await call("list_jobs", { limit, ...(status && { status }), ...(cursor && { cursor }) });
-      over.throwIfAborted();
-      if (cursor === undefined) setStored(answer.stored);
+      end.throwIfAborted();
+      if (cursor === undefined) setStoredSize(answer.stored);
       return answer;
     });
     setJobs(list.jobs);
     setMore(list.hasMore);
   };
-  const outcome = useReads(read, EVERY, [status, limit, pages, reads]);
-  return { jobs, stored, hasMore, ...outcome };
+  const outcome = useReads(read, POLL_INTERVAL_MS, [status, limit, pages, reads]);
+  return { jobs, storedSize, hasMore, ...outcome };
 }

@@ -1,6 +1,6 @@
 /** The components and hooks that pages share. */
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
-import { type About, about as askAbout, hasSignedIn, Refused, type Status, signOut } from "./server.ts";
+import { type About, about as askAbout, hasSignedIn, Refusal, type Status, signOut } from "./server.ts";
 
 /** The public description of the deployment; undefined until it has been read. */
 export function useAbout(): About | undefined {
@@ -9,22 +9,25 @@ export function useAbout(): About | undefined {
   return about;
 }
 
-/** Calls `look` at once and then every `ms` milliseconds while the page is visible. A call never starts before the last has ended. */
-export function usePolling(look: (over: AbortSignal) => unknown, ms: number, dependencies: unknown[] = []): void {
+/**
+ * Calls `poll` at once and then every `ms` milliseconds while the page is visible. A call never starts before the last has
+ * ended. `end` aborts when the component is removed or `dependencies` change.
+ */
+export function usePolling(poll: (end: AbortSignal) => unknown, ms: number, dependencies: unknown[] = []): void {
   useEffect(() => {
-    const over = new AbortController();
+    const end = new AbortController();
     let isBusy = false;
     const tick = async () => {
       if (document.visibilityState !== "visible" || isBusy) return;
       isBusy = true;
-      await look(over.signal);
+      await poll(end.signal);
       isBusy = false;
     };
     void tick();
     const ticker = setInterval(tick, ms);
-    document.addEventListener("visibilitychange", tick, { signal: over.signal });
+    document.addEventListener("visibilitychange", tick, { signal: end.signal });
     return () => {
-      over.abort();
+      end.abort();
       clearInterval(ticker);
     };
   }, dependencies);
@@ -33,46 +36,46 @@ export function usePolling(look: (over: AbortSignal) => unknown, ms: number, dep
 /** The outcome of repeated reads: whether the connection is lost, and the server's refusal. */
 export function useOutcome() {
   const [isLost, setLost] = useState(false);
-  const [refused, setRefused] = useState<Refused | undefined>(undefined);
+  const [refusal, setRefusal] = useState<Refusal | undefined>(undefined);
   return {
     isLost,
-    refused,
-    succeeded() {
+    refusal,
+    onSuccess() {
       setLost(false);
-      setRefused(undefined);
+      setRefusal(undefined);
     },
     /** Returns whether the server would refuse another read as well. */
-    failed(error: unknown): boolean {
-      const isFinal = error instanceof Refused && error.status !== 429 && error.status < 500;
-      if (isFinal) setRefused(error);
+    onFailure(error: unknown): boolean {
+      const isFinal = error instanceof Refusal && error.status !== 429 && error.status < 500;
+      if (isFinal) setRefusal(error);
       else setLost(true);
       return isFinal;
     },
   };
 }
 
-type Outcome = Pick<ReturnType<typeof useOutcome>, "isLost" | "refused">;
+type Outcome = Pick<ReturnType<typeof useOutcome>, "isLost" | "refusal">;
 
 /** Polls by `read`, which may reject. */
-export function useReads(read: (over: AbortSignal) => Promise<void>, ms: number, dependencies: unknown[]): Outcome {
-  const { succeeded, failed, ...outcome } = useOutcome();
-  const look = async (over: AbortSignal) => {
+export function useReads(read: (end: AbortSignal) => Promise<void>, ms: number, dependencies: unknown[]): Outcome {
+  const { onSuccess, onFailure, ...outcome } = useOutcome();
+  const poll = async (end: AbortSignal) => {
     try {
-      await read(over);
-      if (!over.aborted) succeeded();
+      await read(end);
+      if (!end.aborted) onSuccess();
     } catch (error) {
-      if (!over.aborted) failed(error);
+      if (!end.aborted) onFailure(error);
     }
   };
-  usePolling(look, ms, dependencies);
+  usePolling(poll, ms, dependencies);
   return outcome;
 }
 
 /** Shows why the page has nothing new; to viewers who are not signed in its children. */
-export const Trouble: FC<{ reads: Outcome; children?: Child }> = ({ reads: { isLost, refused }, children }) => (
+export const Trouble: FC<{ reads: Outcome; children?: Child }> = ({ reads: { isLost, refusal }, children }) => (
   <>
     {isLost && <Notice kind="lost">Connection lost. Trying again …</Notice>}
-    {refused && (refused.status === 401 ? children : <Notice kind="error">{refused.message}</Notice>)}
+    {refusal && (refusal.status === 401 ? children : <Notice kind="error">{refusal.message}</Notice>)}
   </>
 );
 
@@ -177,10 +180,10 @@ export const StatusChip: FC<{ status: Status; asks?: boolean }> = ({ status, ask
 
 /** The time at a path in a value, in milliseconds since the epoch; undefined if there is none. */
 export function dateIn(value: unknown, path: string): number | undefined {
-  const found = path
+  const target = path
     .split(".")
     .reduce<unknown>((at, key) => (at as Record<string, unknown> | null | undefined)?.[key], value);
-  const time = typeof found === "string" ? Date.parse(found) : Number.NaN;
+  const time = typeof target === "string" ? Date.parse(target) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
 }
 

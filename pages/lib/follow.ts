@@ -1,17 +1,17 @@
 /**
  * Follows jobs with one stream for all tabs of a browser. The tab that holds the lock opens the stream and passes its news on to
- * the others. Hidden tabs follow nothing. While there is no stream, followers are told so and poll.
+ * the others. Hidden tabs follow nothing. While there is no stream, followers learn this and poll.
  */
 import { isStream, messagesIn, send } from "./server.ts";
 
-/** The first and the longest pause before a lost stream is reopened, in milliseconds. */
-const RECONNECT = { first: 1_000, most: 15_000 };
+/** The first and the longest pause before a lost stream is reopened. */
+const MIN_RECONNECT_PAUSE_MS = 1_000;
+const MAX_RECONNECT_PAUSE_MS = 15_000;
 
-/** How long to gather requests of further tabs before the stream is reopened, in milliseconds. */
-const GATHERING = 250;
+/** How long to gather requests of further tabs before the stream is reopened. */
+const GATHERING_MS = 250;
 
-/** The largest number of tasks in one stream. */
-const MOST = 100;
+const MAX_TASKS_PER_STREAM = 100;
 
 type Message =
   | { kind: "who" }
@@ -27,88 +27,108 @@ export interface Follower {
 }
 
 /** Follows the job of a task until the returned function is called. */
-export function follow(task: string, { onNews, onStream }: Follower): () => void {
-  // Browsers have locks only where the connection is secure.
+export function follow(task: string, follower: Follower): () => void {
+  // Browsers have locks only if the connection is secure.
   if (!("locks" in navigator)) return () => {};
-  const tab = crypto.randomUUID();
-  const channel = new BroadcastChannel("follow");
-  const wanted = new Map<string, string[]>();
-  let leading: AbortController | undefined;
-  let reopen: (() => void) | undefined;
+  const tab = new Tab(task, follower);
+  return () => tab.close();
+}
 
-  const isWanted = () => document.visibilityState === "visible";
-  const want = (): Message => ({ kind: "want", tab, tasks: isWanted() ? [task] : [] });
-  const tell = (message: Message) => {
-    channel.postMessage(message);
-    hear(message);
-  };
-  const hear = (message: Message) => {
-    if (message.kind === "news" && message.task === task) onNews();
-    if (message.kind === "stream") onStream(message.isOpen);
-    if (message.kind === "who") tell(want());
-    if (message.kind === "want" && leading) {
-      if (JSON.stringify(wanted.get(message.tab) ?? []) === JSON.stringify(message.tasks)) return;
-      wanted.set(message.tab, message.tasks);
-      reopen?.();
-    }
-  };
-  channel.onmessage = ({ data }) => hear(data);
+/** This tab's part in following: it names its task to the others, and opens the stream when it holds the lock. */
+class Tab {
+  readonly #id = crypto.randomUUID();
+  readonly #channel = new BroadcastChannel("follow");
+  readonly #task: string;
+  readonly #follower: Follower;
+  /** The tasks of all tabs, by tab. */
+  readonly #tasks = new Map<string, string[]>();
+  /** Ends this tab's lead, or its wait for the lock; undefined while the tab is hidden. */
+  #lead: AbortController | undefined;
+  #reopen: (() => void) | undefined;
+  readonly #onVisibility = () => this.#update();
 
-  /** Leads while the tab is visible: opens the stream, and reopens it when it is lost or when tabs want other tasks. */
-  const lead = async (signal: AbortSignal) => {
-    let pause = RECONNECT.first;
-    tell({ kind: "who" });
-    while (!signal.aborted) {
-      const changed = new AbortController();
-      reopen = () => changed.abort();
-      const over = AbortSignal.any([signal, changed.signal]);
-      const taskIds = [...new Set([...wanted.values()].flat())].slice(0, MOST);
-      const opened = taskIds.length > 0 && (await stream(taskIds, over).catch(() => false));
-      if (over.aborted) {
-        await wait(GATHERING, signal);
-        continue;
-      }
-      tell({ kind: "stream", isOpen: false });
-      if (opened) pause = RECONNECT.first;
-      await wait(pause, over);
-      pause = Math.min(pause * 2, RECONNECT.most);
-    }
-  };
+  constructor(task: string, follower: Follower) {
+    this.#task = task;
+    this.#follower = follower;
+    this.#channel.onmessage = ({ data }) => this.#onMessage(data);
+    document.addEventListener("visibilitychange", this.#onVisibility);
+    this.#update();
+  }
 
-  /** Resolves at the end of the stream, with whether it was opened. */
-  const stream = async (taskIds: string[], signal: AbortSignal): Promise<boolean> => {
-    const response = await send("subscriptions/listen", { notifications: { taskIds } }, signal);
-    if (!response.ok || !isStream(response)) return false;
-    tell({ kind: "stream", isOpen: true });
-    for (const id of taskIds) tell({ kind: "news", task: id });
-    for await (const { params } of messagesIn(response)) {
-      if (params?.taskId) tell({ kind: "news", task: params.taskId });
-    }
-    return true;
-  };
+  close(): void {
+    document.removeEventListener("visibilitychange", this.#onVisibility);
+    this.#lead?.abort();
+    this.#channel.postMessage({ kind: "want", tab: this.#id, tasks: [] } satisfies Message);
+    this.#channel.close();
+  }
 
-  const turn = () => {
-    if (!isWanted()) {
-      leading?.abort();
-      leading = undefined;
-      channel.postMessage(want());
+  /** Follows while the tab is visible. */
+  #update(): void {
+    if (document.visibilityState !== "visible") {
+      this.#lead?.abort();
+      this.#lead = undefined;
+      this.#channel.postMessage(this.#want());
       return;
     }
-    onNews();
-    if (leading) return;
-    channel.postMessage(want());
-    const led = new AbortController();
-    leading = led;
-    navigator.locks.request("follow", { signal: led.signal }, () => lead(led.signal)).catch(() => {});
-  };
-  document.addEventListener("visibilitychange", turn);
-  turn();
-  return () => {
-    document.removeEventListener("visibilitychange", turn);
-    leading?.abort();
-    channel.postMessage({ kind: "want", tab, tasks: [] } satisfies Message);
-    channel.close();
-  };
+    this.#follower.onNews();
+    if (this.#lead) return;
+    this.#channel.postMessage(this.#want());
+    const lead = new AbortController();
+    this.#lead = lead;
+    navigator.locks.request("follow", { signal: lead.signal }, () => this.#leadUntil(lead.signal)).catch(() => {});
+  }
+
+  #want(): Message {
+    return { kind: "want", tab: this.#id, tasks: document.visibilityState === "visible" ? [this.#task] : [] };
+  }
+
+  #broadcast(message: Message): void {
+    this.#channel.postMessage(message);
+    this.#onMessage(message);
+  }
+
+  #onMessage(message: Message): void {
+    if (message.kind === "news" && message.task === this.#task) this.#follower.onNews();
+    if (message.kind === "stream") this.#follower.onStream(message.isOpen);
+    if (message.kind === "who") this.#broadcast(this.#want());
+    if (message.kind !== "want" || !this.#lead) return;
+    if (JSON.stringify(this.#tasks.get(message.tab) ?? []) === JSON.stringify(message.tasks)) return;
+    this.#tasks.set(message.tab, message.tasks);
+    this.#reopen?.();
+  }
+
+  /** Opens the stream, and reopens it when it is lost or when tabs want other tasks. */
+  async #leadUntil(signal: AbortSignal): Promise<void> {
+    let pause = MIN_RECONNECT_PAUSE_MS;
+    this.#broadcast({ kind: "who" });
+    while (!signal.aborted) {
+      const change = new AbortController();
+      this.#reopen = () => change.abort();
+      const end = AbortSignal.any([signal, change.signal]);
+      const taskIds = [...new Set([...this.#tasks.values()].flat())].slice(0, MAX_TASKS_PER_STREAM);
+      const wasOpen = taskIds.length > 0 && (await this.#stream(taskIds, end).catch(() => false));
+      if (end.aborted) {
+        await wait(GATHERING_MS, signal);
+        continue;
+      }
+      this.#broadcast({ kind: "stream", isOpen: false });
+      if (wasOpen) pause = MIN_RECONNECT_PAUSE_MS;
+      await wait(pause, end);
+      pause = Math.min(pause * 2, MAX_RECONNECT_PAUSE_MS);
+    }
+  }
+
+  /** Resolves at the end of the stream, with whether it was opened. */
+  async #stream(taskIds: string[], signal: AbortSignal): Promise<boolean> {
+    const response = await send("subscriptions/listen", { notifications: { taskIds } }, signal);
+    if (!response.ok || !isStream(response)) return false;
+    this.#broadcast({ kind: "stream", isOpen: true });
+    for (const id of taskIds) this.#broadcast({ kind: "news", task: id });
+    for await (const { params } of messagesIn(response)) {
+      if (params?.taskId) this.#broadcast({ kind: "news", task: params.taskId });
+    }
+    return true;
+  }
 }
 
 function wait(ms: number, signal: AbortSignal): Promise<void> {

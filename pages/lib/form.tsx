@@ -37,7 +37,7 @@ export const SchemaForm: FC<FormProps> = ({ id, schema, values = {}, submit, onS
 
 /** The fields of a form without the form itself, for frames in which forms cannot be submitted. */
 export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, schema, values = {} }) => {
-  const given = new Map(Object.entries(values));
+  const valuesByName = new Map(Object.entries(values));
   return (
     <>
       {fieldsOf(schema).map(([name, field]) => (
@@ -46,7 +46,7 @@ export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, sc
           id={`${id}-${name}`}
           name={name}
           field={field}
-          value={given.get(name) ?? field.default}
+          value={valuesByName.get(name) ?? field.default}
           isRequired={listIn(schema.required).includes(name)}
         />
       ))}
@@ -57,11 +57,11 @@ export const Fields: FC<Pick<FormProps, "id" | "schema" | "values">> = ({ id, sc
 /** The values of a form, without optional fields that are empty. */
 export function valuesOf(schema: FormSchema, form: HTMLFormElement): Record<string, unknown> {
   const data = new FormData(form);
-  const filled = fieldsOf(schema).flatMap(([name, field]) => {
-    const value = filledIn(field, data.getAll(name).map(String));
+  const entries = fieldsOf(schema).flatMap(([name, field]) => {
+    const value = valueIn(field, data.getAll(name).map(String));
     return value === undefined ? [] : [[name, value]];
   });
-  return Object.fromEntries(filled);
+  return Object.fromEntries(entries);
 }
 
 /** A field's type. If it accepts several, such as a number also as text, the first one. */
@@ -71,7 +71,7 @@ export const typeOf = ({ type }: FormSchema): string | undefined => (Array.isArr
 export const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 /** A value as text. An object may have its own `toString` that is not a function. */
-const shown = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
+const textFrom = (value: unknown): string => (typeof value === "object" ? JSON.stringify(value) : String(value));
 
 export const fieldsOf = ({ properties }: FormSchema) =>
   Object.entries(properties ?? {}).filter(([, field]) => isSchema(field));
@@ -79,18 +79,18 @@ const isSchema = (value: unknown): value is FormSchema => typeof value === "obje
 const listIn = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 function choicesOf(field: FormSchema): { value: string; title: string }[] | undefined {
-  const named = listIn(field.oneOf ?? field.anyOf).filter((choice) => isSchema(choice) && "const" in choice);
-  if (named.length > 0) {
-    return (named as { const: unknown; title?: unknown }[]).map((choice) => {
-      const value = shown(choice.const);
+  const choices = listIn(field.oneOf ?? field.anyOf).filter((choice) => isSchema(choice) && "const" in choice);
+  if (choices.length > 0) {
+    return (choices as { const: unknown; title?: unknown }[]).map((choice) => {
+      const value = textFrom(choice.const);
       return { value, title: textOf(choice.title) ?? value };
     });
   }
-  const values = listIn(field.enum).map(shown);
+  const values = listIn(field.enum).map(textFrom);
   return values.length > 0 ? values.map((value) => ({ value, title: value })) : undefined;
 }
 
-function filledIn(field: FormSchema, texts: string[]): unknown {
+function valueIn(field: FormSchema, texts: string[]): unknown {
   const [text = ""] = texts;
   switch (typeOf(field)) {
     case "boolean":
@@ -133,16 +133,16 @@ const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
       </div>
     );
   }
-  const text = value === undefined ? "" : shown(value);
+  const text = value === undefined ? "" : textFrom(value);
   const choices = choicesOf(typeOf(field) === "array" ? (field.items ?? {}) : field);
   if (choices && typeOf(field) === "array") {
-    const chosen = listIn(value).map(shown);
+    const selection = listIn(value).map(textFrom);
     return (
       <fieldset class="field">
         <legend>{label}</legend>
         {choices.map((choice) => (
           <label class="check" key={choice.value}>
-            <input type="checkbox" name={name} value={choice.value} checked={chosen.includes(choice.value)} />{" "}
+            <input type="checkbox" name={name} value={choice.value} checked={selection.includes(choice.value)} />{" "}
             {choice.title}
           </label>
         ))}
@@ -173,14 +173,14 @@ const Field: FC<FieldProps> = ({ id, name, field, value, isRequired }) => {
   );
 };
 
-const INPUTS = new Map<unknown, string>(Object.entries({ email: "email", uri: "url", date: "date" }));
+const INPUT_TYPES = new Map<unknown, string>(Object.entries({ email: "email", uri: "url", date: "date" }));
 
 function inputOf({ minimum, maximum, minLength, maxLength, format, ...field }: FormSchema) {
   const type = typeOf(field);
   if (type === "number" || type === "integer") {
     return { type: "number", min: countIn(minimum), max: countIn(maximum), step: type === "integer" ? 1 : "any" };
   }
-  return { type: INPUTS.get(format) ?? "text", minLength: countIn(minLength), maxLength: countIn(maxLength) };
+  return { type: INPUT_TYPES.get(format) ?? "text", minLength: countIn(minLength), maxLength: countIn(maxLength) };
 }
 
 const countIn = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);

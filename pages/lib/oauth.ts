@@ -3,11 +3,11 @@ import * as oauth from "oauth4webapi";
 import type { About } from "./server.ts";
 
 /** The state of the flow while the browser is at the authorization server. */
-interface Begun {
+interface Flow {
   state: string;
   verifier: string;
 }
-const STORED = "sign-in";
+const FLOW_KEY = "sign-in";
 
 /** The metadata of this server, for which tokens are issued. */
 interface Resource {
@@ -39,8 +39,8 @@ export async function leave(deployment: About): Promise<void> {
   const { server, client, about } = await discover(deployment);
   if (server.authorization_endpoint === undefined)
     throw new Error("The authorization server does not let browsers sign in.");
-  const begun: Begun = { state: oauth.generateRandomState(), verifier: oauth.generateRandomCodeVerifier() };
-  sessionStorage.setItem(STORED, JSON.stringify(begun));
+  const flow: Flow = { state: oauth.generateRandomState(), verifier: oauth.generateRandomCodeVerifier() };
+  sessionStorage.setItem(FLOW_KEY, JSON.stringify(flow));
   const url = new URL(server.authorization_endpoint);
   const parameters = {
     response_type: "code",
@@ -48,8 +48,8 @@ export async function leave(deployment: About): Promise<void> {
     redirect_uri: redirectUri(),
     scope: (about.scopes_supported ?? []).join(" "),
     resource: about.resource,
-    state: begun.state,
-    code_challenge: await oauth.calculatePKCECodeChallenge(begun.verifier),
+    state: flow.state,
+    code_challenge: await oauth.calculatePKCECodeChallenge(flow.verifier),
     code_challenge_method: "S256",
   };
   for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
@@ -58,12 +58,12 @@ export async function leave(deployment: About): Promise<void> {
 
 /** Whether the browser has come back from the authorization server. */
 export const isBack = (): boolean =>
-  sessionStorage.getItem(STORED) !== null && /[?&](code|error)=/.test(location.search);
+  sessionStorage.getItem(FLOW_KEY) !== null && /[?&](code|error)=/.test(location.search);
 
 /** Exchanges the code with which the browser came back for an access token. @throws {Error} with the authorization server's message */
 export async function arrive(deployment: About): Promise<string> {
-  const { state, verifier }: Begun = JSON.parse(sessionStorage.getItem(STORED) ?? "{}");
-  sessionStorage.removeItem(STORED);
+  const { state, verifier }: Flow = JSON.parse(sessionStorage.getItem(FLOW_KEY) ?? "{}");
+  sessionStorage.removeItem(FLOW_KEY);
   const here = new URL(location.href);
   // The code can be used once, and must not stay in the address bar.
   history.replaceState(null, "", here.pathname);

@@ -7,7 +7,7 @@ import type { JobStatus, JobView } from "../../core/jobs/status.ts";
 import { partsIn } from "../../core/resonate/parts.ts";
 import type { FileView } from "../../features/files/files.ts";
 import type { Seen } from "../../functions/objects/seen.ts";
-import { wholeOf } from "./whole.ts";
+import { readResult } from "./read-result.ts";
 
 const REVISION = "2026-07-28";
 const META = "io.modelcontextprotocol";
@@ -89,7 +89,7 @@ export interface JobInfo extends Omit<ListedJob, "doing" | "waiting_for"> {
 }
 
 /** A refusal of the server, with a message for people. */
-export class Refused extends Error {
+export class Refusal extends Error {
   readonly status: number;
 
   constructor(message: string, status: number) {
@@ -106,8 +106,8 @@ export async function json<T>(response: Response): Promise<T> {
   throw refusal(body, response);
 }
 
-const refusal = ({ error_description, error }: Message, { status }: Response): Refused =>
-  new Refused(error_description ?? error?.message ?? error ?? `HTTP ${status}`, status);
+const refusal = ({ error_description, error }: Message, { status }: Response): Refusal =>
+  new Refusal(error_description ?? error?.message ?? error ?? `HTTP ${status}`, status);
 
 export const about = async (): Promise<About> => json(await fetch("/pages/about"));
 
@@ -118,25 +118,25 @@ export async function job(name: string, from: number, open: readonly number[] = 
   return json(await fetch(`${path}?${new URLSearchParams({ name, from: String(from), open: String(open) })}`));
 }
 
-/** A job's result. Of one that is stored in parts, the job itself has the beginning alone. @throws {Refused} */
+/** A job's result. Of one that is stored in parts, the job itself has the beginning alone. @throws {Refusal} */
 export async function resultOf({ job_name, result }: JobInfo, probe = probeStatus): Promise<unknown> {
-  return partsIn(result) ? wholeOf(probe, { job: job_name }) : result;
+  return partsIn(result) ? readResult(probe, { job: job_name }) : result;
 }
 
 export const probeStatus = (args: object) => call<Record<string, unknown>>("probe_status", args);
 
 /** How many bytes of a text file are shown. */
-const SHOWN = 256 * 1024;
+const MAX_TEXT_BYTES = 256 * 1024;
 
 /** The text of a file, or its beginning. */
-export async function beginningOf(path: string, size: number): Promise<{ text: string; isWhole: boolean }> {
-  const isWhole = size <= SHOWN;
-  const response = await fetch(path, isWhole ? {} : { headers: { range: `bytes=0-${SHOWN - 1}` } });
-  return response.ok ? { text: await response.text(), isWhole } : json(response);
+export async function beginningOf(path: string, size: number): Promise<{ text: string; isComplete: boolean }> {
+  const isComplete = size <= MAX_TEXT_BYTES;
+  const response = await fetch(path, isComplete ? {} : { headers: { range: `bytes=0-${MAX_TEXT_BYTES - 1}` } });
+  return response.ok ? { text: await response.text(), isComplete } : json(response);
 }
 
 /** Who is notified of the viewer's jobs, or of one of them; empty if the deployment does not know. */
-export async function told(name?: string): Promise<Partial<Seen>> {
+export async function subscribersOf(name?: string): Promise<Partial<Seen>> {
   const query = name === undefined ? "" : `?${new URLSearchParams({ job: name })}`;
   return json(await fetch(`/pages/told${query}`));
 }
@@ -151,21 +151,21 @@ export async function unavailability(): Promise<string | undefined> {
   return reason;
 }
 
-/** Has the browser stay signed in by a cookie. @throws {Refused} */
+/** Has the browser stay signed in by a cookie. @throws {Refusal} */
 export const openSession = async (path: string, token: string): Promise<void> =>
   json(await fetch(path, { method: "POST", headers: { authorization: `Bearer ${token}` } }));
 
 export async function signIn(token: string): Promise<void> {
   await openSession("/pages/session", token);
-  localStorage.setItem(SIGNED_IN, "yes");
+  localStorage.setItem(SIGN_IN_KEY, "yes");
 }
 export async function signOut(): Promise<void> {
   await fetch("/pages/session", { method: "DELETE" });
-  localStorage.removeItem(SIGNED_IN);
+  localStorage.removeItem(SIGN_IN_KEY);
 }
 /** Whether this browser has signed in: scripts cannot see the session's cookie. */
-export const hasSignedIn = (): boolean => localStorage.getItem(SIGNED_IN) !== null;
-const SIGNED_IN = "signed-in";
+export const hasSignedIn = (): boolean => localStorage.getItem(SIGN_IN_KEY) !== null;
+const SIGN_IN_KEY = "signed-in";
 
 interface ToolAnswer {
   isError?: boolean;
@@ -174,18 +174,18 @@ interface ToolAnswer {
   _meta?: { job_name?: string };
 }
 
-/** @throws {Refused} */
+/** @throws {Refusal} */
 async function answerOf(name: string, args: object): Promise<ToolAnswer> {
   const answer = await rpc<ToolAnswer>("tools/call", { name, arguments: args });
-  if (answer.isError) throw new Refused(answer.content?.map(({ text }) => text).join("\n") ?? "It failed.", 200);
+  if (answer.isError) throw new Refusal(answer.content?.map(({ text }) => text).join("\n") ?? "It failed.", 200);
   return answer;
 }
 
-/** The structured content of a tool's result. @throws {Refused} */
+/** The structured content of a tool's result. @throws {Refusal} */
 export const call = async <T>(name: string, args: object): Promise<T> =>
   (await answerOf(name, args)).structuredContent as T;
 
-/** Starts a job as a task, so the call returns at once; resolves with the job's name. @throws {Refused} */
+/** Starts a job as a task, so the call returns at once; resolves with the job's name. @throws {Refusal} */
 export async function startJob({ name }: ToolInfo, values: object): Promise<string | undefined> {
   const { structuredContent, _meta } = await answerOf(name, values);
   return structuredContent?.job_name ?? _meta?.job_name;

@@ -2,61 +2,34 @@ import { type FC, useState } from "hono/jsx/dom";
 import { Tree } from "../job/tree.tsx";
 import { Fact, Notice, Scroll, Section, StatusChip, Time, useAction, usePolling } from "../lib/components.tsx";
 import type { Status } from "../lib/server.ts";
-import { Act, jobLink } from "./acting.tsx";
-import { job as ask, type OneJob } from "./ask.ts";
+import { Act, jobLink } from "./actions.tsx";
+import { type OneJob, job as readJob } from "./requests.ts";
 
-/** How often the job is read while the page is visible, in milliseconds. */
-const EVERY = 5_000;
+/** How often the job is read while the page is visible. */
+const POLL_INTERVAL_MS = 5_000;
 
 const size = (bytes: number) => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_000).toFixed(1)} KB`);
 
 /** One job as operators see it. Its arguments and result are hidden until the operator requests them. */
 export const Job: FC<{ name: string }> = ({ name }) => {
   const [job, setJob] = useState<OneJob | undefined>(undefined);
-  const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);
   const [problem, setProblem] = useState("");
-  const { attempt, problem: refusal } = useAction();
   const read = () =>
-    ask(name, false).then(
-      (found) => {
-        setJob(found);
+    readJob(name, false).then(
+      (answer) => {
+        setJob(answer);
         setProblem("");
       },
       (error) => setProblem(error.message),
     );
-  usePolling(read, EVERY);
+  usePolling(read, POLL_INTERVAL_MS);
   if (problem !== "") return <Notice kind="error">{problem}</Notice>;
   if (!job) return <p class="muted">…</p>;
-  const isRunning = job.status === "running";
-  const { lease, failure, wait, doing, newer } = job;
+  const { failure, wait, doing, newer } = job;
   return (
     <>
       <h1 class="name">{name}</h1>
-      <dl class="facts">
-        <Fact name="State">
-          <StatusChip status={job.status as Status} />
-        </Fact>
-        <Fact name="Kind">{job.kind}</Fact>
-        <Fact name="Code">
-          version {job.version}
-          {job.version !== job.deployed_version && `, deployed is ${job.deployed_version}`}
-        </Fact>
-        <Fact name="Started">
-          <Time at={job.started_at ?? ""} />
-        </Fact>
-        <Fact name="Deadline">
-          <Time at={job.deadline} />
-        </Fact>
-        <Fact name="Caller">{job.caller || "not told apart"}</Fact>
-        <Fact name="Request">{job.request ?? "none"}</Fact>
-        <Fact name="Stored">{size(job.bytes)}</Fact>
-        {lease && (
-          <Fact name="Task">
-            {lease.state}, taken {lease.version === 1 ? "once" : `${lease.version} times`}
-          </Fact>
-        )}
-        {(failure ?? wait) && <Fact name="Worker">{(failure ?? wait)?.worker.slice(0, 8)}</Fact>}
-      </dl>
+      <Facts job={job} />
       {newer && (
         <p class="notice">
           A newer attempt is {newer.status}: <a href={jobLink(newer.job)}>{newer.job}</a>
@@ -74,24 +47,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
           It asks: {message}
         </p>
       ))}
-      <p class="actions">
-        {!isRunning && job.status !== "complete" && (
-          <>
-            <Act action={{ do: "retry", jobs: [name], from: "last" }} words="Try again" onDone={read} />
-            <Act action={{ do: "retry", jobs: [name], from: "start" }} words="Try again from the start" onDone={read} />
-          </>
-        )}
-        {isRunning && (
-          <>
-            {doing.blocked !== undefined && (
-              <Act action={{ do: "retry", jobs: [name] }} words="Look at it again" onDone={read} />
-            )}
-            <Act action={{ do: "pause", of: { jobs: [name] } }} words="Pause" />
-            <Act action={{ do: "resume", of: { jobs: [name] } }} words="Resume" />
-            <Act action={{ do: "cancel", jobs: [name] }} words="Cancel" onDone={read} />
-          </>
-        )}
-      </p>
+      <JobActions name={name} job={job} onDone={read} />
       {failure?.stack && (
         <Section id="stack" title="Stack">
           <Scroll label="The stack">
@@ -99,44 +55,114 @@ export const Job: FC<{ name: string }> = ({ name }) => {
           </Scroll>
         </Section>
       )}
-      <Section id="journal" title="Journal">
-        <ol class="timeline">
-          {job.timeline.map(({ n, kind, op, at, over, error, attempt, bytes }) => (
-            <li
-              key={n}
-              class={error !== undefined ? "bad" : over === undefined && /sleep|ask|retry/.test(kind) ? "open" : "done"}
-            >
-              <Time at={at} />{" "}
-              <span>
-                {kind} {op}
-                {attempt !== undefined && ` attempt ${attempt}`}
-                {error !== undefined && `: ${error}`} <span class="muted">{bytes !== undefined && size(bytes)}</span>
-              </span>
-            </li>
-          ))}
-        </ol>
-      </Section>
-      <Section id="values" title="Arguments and result">
-        {refusal}
-        {values ? (
-          <Tree value={values} />
-        ) : (
-          <p class="actions">
-            <button
-              type="button"
-              onClick={() =>
-                attempt(async () => {
-                  const { args, result } = await ask(name, true);
-                  setValues({ args, result });
-                })
-              }
-            >
-              Show them
-            </button>
-            <span class="muted">The audit trail notes that you read them.</span>
-          </p>
-        )}
-      </Section>
+      <Journal entries={job.timeline} />
+      <Values name={name} />
     </>
+  );
+};
+
+const Facts: FC<{ job: OneJob }> = ({ job }) => {
+  const { lease, failure, wait } = job;
+  const worker = (failure ?? wait)?.worker;
+  return (
+    <dl class="facts">
+      <Fact name="State">
+        <StatusChip status={job.status as Status} />
+      </Fact>
+      <Fact name="Kind">{job.kind}</Fact>
+      <Fact name="Code">
+        version {job.version}
+        {job.version !== job.deployed_version && `, deployed is ${job.deployed_version}`}
+      </Fact>
+      <Fact name="Started">
+        <Time at={job.started_at ?? ""} />
+      </Fact>
+      <Fact name="Deadline">
+        <Time at={job.deadline} />
+      </Fact>
+      <Fact name="Caller">{job.caller || "not authenticated"}</Fact>
+      <Fact name="Request">{job.request ?? "none"}</Fact>
+      <Fact name="Stored">{size(job.bytes)}</Fact>
+      {lease && (
+        <Fact name="Task">
+          {lease.state}, taken {lease.version === 1 ? "once" : `${lease.version} times`}
+        </Fact>
+      )}
+      {worker !== undefined && <Fact name="Worker">{worker.slice(0, 8)}</Fact>}
+    </dl>
+  );
+};
+
+const JobActions: FC<{ name: string; job: OneJob; onDone(): void }> = ({ name, job, onDone }) => {
+  const isRunning = job.status === "running";
+  return (
+    <p class="actions">
+      {!isRunning && job.status !== "complete" && (
+        <>
+          <Act action={{ do: "retry", jobs: [name], from: "last" }} words="Try again" onDone={onDone} />
+          <Act action={{ do: "retry", jobs: [name], from: "start" }} words="Try again from the start" onDone={onDone} />
+        </>
+      )}
+      {isRunning && (
+        <>
+          {job.doing.blocked !== undefined && (
+            <Act action={{ do: "retry", jobs: [name] }} words="Check it again" onDone={onDone} />
+          )}
+          <Act action={{ do: "pause", of: { jobs: [name] } }} words="Pause" />
+          <Act action={{ do: "resume", of: { jobs: [name] } }} words="Resume" />
+          <Act action={{ do: "cancel", jobs: [name] }} words="Cancel" onDone={onDone} />
+        </>
+      )}
+    </p>
+  );
+};
+
+type JournalEntry = OneJob["timeline"][number];
+
+const Journal: FC<{ entries: JournalEntry[] }> = ({ entries }) => (
+  <Section id="journal" title="Journal">
+    <ol class="timeline">
+      {entries.map((entry) => (
+        <li key={entry.n} class={markOf(entry)}>
+          <Time at={entry.at} />{" "}
+          <span>
+            {entry.kind} {entry.op}
+            {entry.attempt !== undefined && ` attempt ${entry.attempt}`}
+            {entry.error !== undefined && `: ${entry.error}`}{" "}
+            <span class="muted">{entry.bytes !== undefined && size(entry.bytes)}</span>
+          </span>
+        </li>
+      ))}
+    </ol>
+  </Section>
+);
+
+function markOf({ kind, over, error }: JournalEntry): string {
+  if (error !== undefined) return "bad";
+  return over === undefined && /sleep|ask|retry/.test(kind) ? "open" : "done";
+}
+
+const Values: FC<{ name: string }> = ({ name }) => {
+  const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);
+  const { attempt, problem } = useAction();
+  const show = () =>
+    attempt(async () => {
+      const { args, result } = await readJob(name, true);
+      setValues({ args, result });
+    });
+  return (
+    <Section id="values" title="Arguments and result">
+      {problem}
+      {values ? (
+        <Tree value={values} />
+      ) : (
+        <p class="actions">
+          <button type="button" onClick={show}>
+            Show them
+          </button>
+          <span class="muted">The audit trail notes that you read them.</span>
+        </p>
+      )}
+    </Section>
   );
 };

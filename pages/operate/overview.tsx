@@ -1,11 +1,11 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/author/view.ts";
 import { FREE } from "../../features/operators/plan.ts";
-import { Chart } from "../chart/drawn.tsx";
+import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";
 import { lengthOf, megabytes, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";
-import { Act, jobLink } from "./acting.tsx";
-import type { Action, Filter, Overview } from "./ask.ts";
+import { Act, jobLink } from "./actions.tsx";
+import type { Action, Filter, Overview } from "./requests.ts";
 
 type Server = NonNullable<Overview["resonate"]>;
 
@@ -18,8 +18,8 @@ const VIEW: ChartView = {
   ],
 };
 
-/** How long a worker may be silent before it counts as gone, in milliseconds. */
-const SILENT = 30_000;
+/** How long a worker may be silent before it counts as gone. */
+const WORKER_TIMEOUT_MS = 30_000;
 
 const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringify(filter))}`;
 
@@ -27,14 +27,17 @@ const filterLink = (filter: Filter) => `#jobs=${encodeURIComponent(JSON.stringif
 const LINKS: Readonly<Record<string, string>> = {
   "jobs-fail": "#failures",
   "jobs-blocked": filterLink({ state: "blocked" }),
-  ...{ "no-worker": "#workers", "old-worker": "#workers", "slots-taken": "#workers" },
+  "no-worker": "#workers",
+  "old-worker": "#workers",
+  "slots-taken": "#workers",
   "not-taken": filterLink({ state: "worker" }),
   "mixed-versions": "#workers",
-  ...{ "storage-full": "#callers", "deliveries-fail": "#callers" },
+  "storage-full": "#callers",
+  "deliveries-fail": "#callers",
 };
 
 /** Whether a worker counts as present. Runners always do: they are silent while they sleep, and the next job wakes them. */
-const isHere = ({ isRunner, at }: Overview["workers"][number], now: number) => isRunner || at > now - SILENT;
+const isHere = ({ isRunner, at }: Overview["workers"][number], now: number) => isRunner || at > now - WORKER_TIMEOUT_MS;
 
 const count = (n: number, one: string) => `${n.toLocaleString()} ${one}${n === 1 ? "" : "s"}`;
 
@@ -42,7 +45,7 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
   <>
     {overview.alerts.map(({ name, says, since }) => (
       <p key={name} class="notice error" role="alert">
-        <strong>{says}</strong> since <Time at={since} /> · <a href={LINKS[name] ?? "#now"}>Look</a> · what to do:{" "}
+        <strong>{says}</strong> since <Time at={since} /> · <a href={LINKS[name] ?? "#now"}>Check</a> · what to do:{" "}
         <code>docs/operations.md#{name}</code>
       </p>
     ))}
@@ -50,17 +53,52 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
 );
 
 export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
-  const { workers, at, waits, held, settings, chart, resonate } = overview;
+  const { held, settings, chart, resonate } = overview;
+  return (
+    <Section id="now" title="Now">
+      <Health overview={overview} />
+      <p class="actions">
+        {held.all ? (
+          <Act action={{ do: "resume", of: { all: true } }} words="Take jobs again" onDone={onDone} />
+        ) : (
+          <Act action={{ do: "pause", of: { all: true } }} words="Stop taking jobs" onDone={onDone} />
+        )}
+        {settings.starts_stopped ? (
+          <Act action={{ do: "allow-starts" }} words="Allow starts again" onDone={onDone} />
+        ) : (
+          <Act action={{ do: "stop-starts" }} words="Stop starts" onDone={onDone} />
+        )}
+      </p>
+      <p class="muted">
+        Stop taking jobs: workers hold all jobs where they are. Stop starts: callers' new jobs are refused, others
+        continue.
+      </p>
+      {resonate?.today && <Charges of="today" charges={resonate.today} />}
+      {resonate?.yesterday && <Charges of="yesterday" charges={resonate.yesterday} />}
+      {(held.all || settings.starts_stopped) && (
+        <p class="notice lost" role="status">
+          {[held.all && "Workers take no jobs.", settings.starts_stopped && "No job is started."]
+            .filter(Boolean)
+            .join(" ")}
+        </p>
+      )}
+      <EndsChart chart={chart} key={`${overview.span} ${chart.time.at(-1)} ${chart.ended} ${chart.failed}`} />
+    </Section>
+  );
+};
+
+/** The state of workers and of the Resonate server, with counts of the jobs at the workers. */
+const Health: FC<{ overview: Overview }> = ({ overview: { workers, at, waits, resonate } }) => {
   const alive = workers.filter((worker) => isHere(worker, at));
   const sum = (of: (slots: (typeof workers)[number]["slots"]) => number) =>
     alive.reduce((n, { slots }) => n + of(slots), 0);
   const stuck = waits.filter(({ state }) => state === "blocked").reduce((n, each) => n + each.n, 0);
   const isKnown = workers.length > 0;
   return (
-    <Section id="now" title="Now">
+    <>
       {!isKnown && (
         <p class="notice">
-          No worker has reported yet, so it is not known what runs, waits or fails. Workers report where they have the
+          No worker has reported yet, so it is not known what runs, waits or fails. Workers report if they have the
           edge's address (EDGE_URL or PUBLIC_URL) and its VIEW_KEY; runners inside the account report by themselves.
         </p>
       )}
@@ -80,63 +118,41 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
           text={resonate === undefined ? "no answer" : `${RELEASES[resonate.release]}, ${resonate.ms} ms`}
         />
         {resonate && (
-          <Part name="Stored" isKnown isWell={!isNearly(resonate.size, resonate.most)} text={storedOf(resonate)} />
+          <Part name="Stored" isKnown isWell={!isNearly(resonate.size, resonate.most)} text={sizeIn(resonate)} />
         )}
         <Part name="Blocked" isKnown={isKnown} isWell={stuck === 0} text={String(stuck)} />
       </ul>
-      <p class="actions">
-        {held.all ? (
-          <Act action={{ do: "resume", of: { all: true } }} words="Take jobs again" onDone={onDone} />
-        ) : (
-          <Act action={{ do: "pause", of: { all: true } }} words="Stop taking jobs" onDone={onDone} />
-        )}
-        {settings.starts_stopped ? (
-          <Act action={{ do: "allow-starts" }} words="Allow starts again" onDone={onDone} />
-        ) : (
-          <Act action={{ do: "stop-starts" }} words="Stop starts" onDone={onDone} />
-        )}
-      </p>
-      <p class="muted">
-        Stop taking jobs: workers hold all jobs where they are. Stop starts: callers' new jobs are refused, others go
-        on.
-      </p>
-      {resonate?.today && <Charged of="today" charges={resonate.today} />}
-      {resonate?.yesterday && <Charged of="yesterday" charges={resonate.yesterday} />}
-      {(held.all || settings.starts_stopped) && (
-        <p class="notice lost" role="status">
-          {[held.all && "Workers take no jobs.", settings.starts_stopped && "No job is started."]
-            .filter(Boolean)
-            .join(" ")}
-        </p>
-      )}
-      <Ended chart={chart} key={`${overview.span} ${chart.time.at(-1)} ${chart.ended} ${chart.failed}`} />
-    </Section>
+    </>
   );
 };
 
 /** Everything that is paused or blocked, each with a button that undoes it. */
-export const HeldBack: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
+export const PausedAndBlocked: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
   const { held, settings, kinds_paused, callers } = overview;
   const labelOf = (key: string) => callers.find((caller) => caller.key === key)?.label ?? key;
   const all: { what: string; name: string; action: Action; link?: string }[] = [
     ...kinds_paused.map((kind) => ({ what: "Kind", name: kind, action: { do: "resume" as const, of: { kind } } })),
     ...held.callers.map((caller) => ({
-      ...{ what: "Caller", name: labelOf(caller) },
+      what: "Caller",
+      name: labelOf(caller),
       action: { do: "resume" as const, of: { caller } },
     })),
     ...held.jobs.map((job) => ({
-      ...{ what: "Job", name: job, link: jobLink(job) },
+      what: "Job",
+      name: job,
+      link: jobLink(job),
       action: { do: "resume" as const, of: { jobs: [job] } },
     })),
     ...settings.blocked.map((caller) => ({
-      ...{ what: "Blocked caller", name: caller },
+      what: "Blocked caller",
+      name: caller,
       action: { do: "unblock" as const, caller },
     })),
   ];
   if (all.length === 0) return null;
   return (
-    <Section id="held" title="Held back">
-      <ul class="told">
+    <Section id="paused" title="Paused and blocked">
+      <ul class="entries">
         {all.map(({ what, name, action, link }) => (
           <li key={`${what} ${name}`}>
             <span>
@@ -156,14 +172,14 @@ const bytesOf = (bytes: number) => (bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} M
 
 const isNearly = (size = 0, most = Number.POSITIVE_INFINITY) => size > 0.9 * most;
 
-/** The stored size. A Resonate server that the operator runs does not report it; only its database can tell. */
-function storedOf({ size, most }: Server): string {
+/** The stored size. A Resonate server that the operator runs does not report it; only its database knows. */
+function sizeIn({ size, most }: Server): string {
   if (size === undefined) return "ask its database";
   return most === undefined ? bytesOf(size) : `${bytesOf(size)} of ${bytesOf(most)}`;
 }
 
 /** The platform's charges of a day, as numbers and as shares of the free plan. */
-const Charged: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of, charges }) => {
+const Charges: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of, charges }) => {
   const gbs = (charges.awake / 1_000) * 0.125;
   const part = (n: number, of: number) => `${n.toLocaleString()} (${Math.round((100 * n) / of)} %)`;
   return (
@@ -175,7 +191,7 @@ const Charged: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of
   );
 };
 
-const Ended: FC<{ chart: Overview["chart"] }> = ({ chart }) => {
+const EndsChart: FC<{ chart: Overview["chart"] }> = ({ chart }) => {
   const [isDrawn, setDrawn] = useState(true);
   const all = chart.ended.reduce((a, b) => a + b, 0) + chart.failed.reduce((a, b) => a + b, 0);
   if (all === 0) return <p class="muted">No job has ended in this time.</p>;
@@ -213,10 +229,10 @@ const STATES = {
   worker: "taken by no worker",
 };
 
-export const Waiting: FC<{ overview: Overview }> = ({ overview: { waits, waits_whole, at } }) => (
+export const WaitingJobs: FC<{ overview: Overview }> = ({ overview: { waits, waits_whole, at } }) => (
   <Section id="waiting" title="Waiting">
     {waits.length === 0 && <p class="muted">No job is known to wait.</p>}
-    <ul class="told">
+    <ul class="entries">
       {waits.map(({ kind, state, n, since }) => (
         <li key={`${kind} ${state}`}>
           <span>
@@ -240,7 +256,7 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
     <Scroll label="Table of kinds">
       <Table
         class="jobs"
-        heads={["Kind", "Started", "Complete", "Failed", "Took", "Slowest", <span class="muted">Steer</span>]}
+        heads={["Kind", "Started", "Complete", "Failed", "Took", "Slowest", <span class="muted">Control</span>]}
       >
         {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before }) => {
           const slowest = overview.slowest.find((each) => each.kind === kind);
@@ -282,17 +298,17 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
 export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } }) => {
   const here = workers.filter((worker) => isHere(worker, at));
   // If no worker is present, the last ones are shown.
-  const shown = here.length > 0 ? here : workers.slice(0, 3);
+  const visibleWorkers = here.length > 0 ? here : workers.slice(0, 3);
   return (
     <Section id="workers" title="Workers">
-      <ul class="told">
-        {shown.map((worker) => (
+      <ul class="entries">
+        {visibleWorkers.map((worker) => (
           <li key={worker.worker}>
             <span>
               <code>{worker.worker.slice(0, 8)}</code> of {worker.group}: {count(worker.slots.running, "job")} under
               way, up to {worker.slots.most} of a kind, {worker.slots.waiting} waiting;{" "}
               {worker.connected ? "" : "not connected to the Resonate server; "}
-              {worker.isRunner && worker.slots.running === 0 ? "asleep until the next job; " : ""}heard of{" "}
+              {worker.isRunner && worker.slots.running === 0 ? "asleep until the next job; " : ""}last report{" "}
               {lengthOf(at - worker.at)} ago; versions{" "}
               {Object.entries(worker.kinds)
                 .map(([kind, version]) => `${kind} ${version}`)
@@ -312,14 +328,14 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
   <Section id="callers" title="Callers today">
     <p class="muted">UTC; up to a minute behind.</p>
     {callers.length === 0 && (
-      <p class="muted">No caller is known: none has started a job today, or callers are not told apart.</p>
+      <p class="muted">No caller is known: none has started a job today, or callers are not authenticated.</p>
     )}
-    <ul class="told">
+    <ul class="entries">
       {callers.map(({ key, label = key, started, running, bytes, failing, rows }) => {
         const isBlocked = settings.blocked.includes(label);
-        const isHeld = held.callers.includes(key);
+        const isPausedCaller = held.callers.includes(key);
         return (
-          <li key={`${key} ${isBlocked} ${isHeld}`}>
+          <li key={`${key} ${isBlocked} ${isPausedCaller}`}>
             <span>
               <strong>{label}</strong>: {count(started, "job")} started, {running > 1_000 ? "over 1,000" : running}{" "}
               under way, {megabytes(bytes)}, {count(rows, "row")} written
@@ -327,8 +343,8 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
             </span>
             <span class="actions">
               <Act
-                action={{ do: isHeld ? "resume" : "pause", of: { caller: key } }}
-                words={isHeld ? "Resume" : "Pause"}
+                action={{ do: isPausedCaller ? "resume" : "pause", of: { caller: key } }}
+                words={isPausedCaller ? "Resume" : "Pause"}
                 onDone={onDone}
               />{" "}
               <Act

@@ -1,12 +1,12 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: `fetch` serves the protocol, the alarm handles time-outs. */
 
 import { retentionOf } from "../../core/jobs/retention.ts";
+import { hasOperators, type OperatorEnv } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { located, type ObjectAddress } from "../../core/resonate/object-address.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import type { FileBindings } from "../../features/files/location-in-workers.ts";
-import { hasOperators, type OperatorEnv } from "../../features/operators/worker-report.ts";
 import { Resonate } from "../engine/resonate.ts";
 import { Store } from "../engine/store.ts";
 import { BODY_TOO_LARGE, MAX_BODY_BYTES, type Refuse, respondTo } from "../wire/answer.ts";

@@ -71,15 +71,15 @@ describe("an edge with a wrong configuration", () => {
   let edge: EdgeProcess;
   beforeAll(async () => {
     // One process, with an isolate for each configuration.
-    const [bindings = {}, ...beside] = WRONG.map(([wrong]) => ({ RESONATE_URL, ...wrong }));
-    edge = await startEdge({ port: 0, bindings, beside });
+    const [bindings = {}, ...otherIsolates] = WRONG.map(([wrong]) => ({ RESONATE_URL, ...wrong }));
+    edge = await startEdge({ port: 0, bindings, otherIsolates });
   });
   afterAll(() => edge?.[Symbol.asyncDispose]());
 
   test.each(WRONG.map(([bindings, reason], i) => [bindings, reason, i] as const))(
     "answers every request with the error in it: %j",
     async (_bindings, reason, i) => {
-      const origin = [edge.url, ...edge.beside][i];
+      const origin = [edge.url, ...edge.otherUrls][i];
       for (const path of ["/mcp", "/ready", "/health", "/", "/.well-known/oauth-protected-resource"]) {
         const response = await fetch(`${origin}${path}`, { headers: bearer("hunter2") });
         const body = await response.text();

@@ -1,7 +1,7 @@
 /** Pages of a deployment whose callers sign in: a job is visible only to its caller, and to visitors with a link to it. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Seal } from "../../features/pages/seal.ts";
+import { Seal } from "../../functions/auth/seal.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";

@@ -7,7 +7,7 @@ import type { Browser, Frame, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { pagesFolder } from "../../cli/build/pages.ts";
 import { until } from "../../testing/simulation/program.ts";
-import { inaccessible, NO_CANVAS, PATIENCE, startBrowser } from "../pages/browser.ts";
+import { inaccessible, NO_CANVAS, startBrowser, TEST_TIMEOUT_MS } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
 import type { Stack } from "../support/stack.ts";
@@ -40,7 +40,7 @@ describe.runIf(browser)("a card in its host", () => {
   /** Opens a card in a host, as if a model had called its tool. */
   async function open(tool: string, args: Record<string, unknown>, more: Partial<Opening> = {}, script = "") {
     const context = await (browser as Browser).newContext({ viewport: { width: 640, height: 700 }, locale: "en-GB" });
-    context.setDefaultTimeout(PATIENCE);
+    context.setDefaultTimeout(TEST_TIMEOUT_MS);
     await context.addInitScript(script);
     context.on("request", (request) => requests.push(request.url()));
     context.on("weberror", (error) => complaints.push(String(error.error())));
@@ -83,10 +83,14 @@ describe.runIf(browser)("a card in its host", () => {
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-light");
     await page.evaluate(() => (window as unknown as { host: Host }).host.theme("dark"));
-    await until("the host's other colors", async () => (await colour()) === "rgb(240, 240, 240)", PATIENCE);
+    await until("the host's other colors", async () => (await colour()) === "rgb(240, 240, 240)", TEST_TIMEOUT_MS);
     const marks = () =>
       card.locator(".u-marker").evaluateAll((all) => all.map((one) => getComputedStyle(one).borderColor));
-    await until("the chart's other colors", async () => (await marks()).includes("rgb(240, 148, 111)"), PATIENCE);
+    await until(
+      "the chart's other colors",
+      async () => (await marks()).includes("rgb(240, 148, 111)"),
+      TEST_TIMEOUT_MS,
+    );
     expect(await wrongWith(page)).toEqual([]);
     await picture(page, "month-dark");
   });

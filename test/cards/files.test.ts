@@ -6,7 +6,7 @@ import type { Browser, FrameLocator, Page } from "playwright-core";
 import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/simulation/program.ts";
-import { inaccessible, PATIENCE, startBrowser, visit } from "../pages/browser.ts";
+import { inaccessible, startBrowser, TEST_TIMEOUT_MS, visit } from "../pages/browser.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import type { Host } from "./host.ts";
@@ -132,7 +132,7 @@ describe.runIf(browser)("the files of a job", () => {
 
   test("are shown in its card, with an address for each", async () => {
     const page = await (browser as Browser).newPage({ viewport: { width: 640, height: 700 } });
-    page.setDefaultTimeout(PATIENCE);
+    page.setDefaultTimeout(TEST_TIMEOUT_MS);
     await page.goto(host.origin);
     await page.waitForFunction("window.host");
     await page.evaluate((given) => (window as unknown as { host: Host }).host.open(given), {

@@ -23,35 +23,35 @@ const deploy = async (...args: string[]) => {
 };
 const NAME = "durable-mcp-edge";
 const edge = () => platform.workers.get(NAME);
-const bound = (name: string, worker = edge()) => worker?.bindings.find((binding) => binding.name === name);
+const binding = (name: string, worker = edge()) => worker?.bindings.find((binding) => binding.name === name);
 
-test("a first deployment is complete, has limits with --paid, and makes no token without a terminal", async () => {
+test("a first deployment is complete, has limits with --paid, and creates no token without a terminal", async () => {
   const { exitCode, output } = await deploy("--name", "paid", "--paid", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
   expect(output).not.toContain("dme_");
-  const made = platform.workers.get("paid");
-  const modules = Object.keys(made?.modules ?? {}).map((path) => path.replace(/-[\dA-Z]{8}(?=\.js$)/, ""));
-  const late = ["answer-with-sdk", "caller-object", "object-server", "runner-server", "runs", "source-maps"];
-  expect(modules).toEqual(expect.arrayContaining(["index", ...late].map((name) => `${name}.js`)));
-  const objects = made?.bindings.filter(({ type }) => type === "durable_object_namespace");
+  const deployment = platform.workers.get("paid");
+  const modules = Object.keys(deployment?.modules ?? {}).map((path) => path.replace(/-[\dA-Z]{8}(?=\.js$)/, ""));
+  const lazyModules = ["answer-with-sdk", "caller-object", "object-server", "runner-server", "runs", "source-maps"];
+  expect(modules).toEqual(expect.arrayContaining(["index", ...lazyModules].map((name) => `${name}.js`)));
+  const objects = deployment?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([
     "CALLER CallerObject",
     "LISTENER Listener",
     "RESONATE ResonateObject",
     "RUNNER RunnerObject",
   ]);
-  expect(made?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
+  expect(deployment?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
   // The temporary configuration for wrangler is removed.
   expect((await readdir(".")).filter((file) => file.startsWith(".wrangler-"))).toEqual([]);
 });
 
-test("it makes the first caller, shows the caller's token, and deploys only its hash", async () => {
+test("it creates the first caller, shows the caller's token, and deploys only its hash", async () => {
   const { exitCode, output } = await deploy("--caller", "ada", "--no-wait");
   expect(exitCode).toBe(0);
   const [token = ""] = /dme_[\w-]+/.exec(output) ?? [];
   const sha256 = createHash("sha256").update(token).digest("hex");
-  expect(bound("AUTH_MODE")?.text).toBe("bearer");
-  expect(JSON.parse(bound("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
+  expect(binding("AUTH_MODE")?.text).toBe("bearer");
+  expect(JSON.parse(binding("BEARER_TOKENS")?.text ?? "[]")).toEqual([{ name: "ada", sha256 }]);
   expect(output).toContain(
     "claude mcp add --transport http durable-mcp-edge https://durable-mcp-edge.me.workers.dev/mcp",
   );
@@ -68,23 +68,23 @@ test("jobs run in the account's Workers if it has no Containers or there is no i
   expect(dry.output).toContain("own Workers: as they did before");
   const imageless = await deploy("--container", "--no-wait");
   expect([imageless.exitCode, imageless.output]).toEqual([1, expect.stringContaining("no Docker runs here")]);
-  expect([bound("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
+  expect([binding("RUNS_IN")?.text, platform.uploads.length]).toEqual(["workers", before]);
 });
 
 test("with an image jobs run in a container; an existing caller gets no second token, and set-ups have a place for it", async () => {
-  const callers = bound("BEARER_TOKENS")?.text;
+  const callers = binding("BEARER_TOKENS")?.text;
   const { exitCode, output } = await deploy("--image", "docker.io/example/worker:1", "--caller", "ada", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("in a container of the account")]);
-  expect([output, bound("BEARER_TOKENS")?.text]).toEqual([expect.not.stringContaining("dme_"), callers]);
+  expect([output, binding("BEARER_TOKENS")?.text]).toEqual([expect.not.stringContaining("dme_"), callers]);
   expect(output).toContain('durable-mcp-edge.me.workers.dev/mcp --header "Authorization: Bearer YOUR-TOKEN"');
   // The plan with Containers also allows limits.
   expect(edge()?.limits).toEqual({ cpu_ms: 5_000, subrequests: 10_000 });
   // The two Workers bind each other's objects, so the edge is deployed before and after the container's Worker.
   expect(platform.uploads.slice(-3)).toEqual([NAME, `${NAME}-worker`, NAME]);
-  expect(bound("WORKER")).toMatchObject({ class_name: "WorkerContainer", script_name: `${NAME}-worker` });
+  expect(binding("WORKER")).toMatchObject({ class_name: "WorkerContainer", script_name: `${NAME}-worker` });
   expect(platform.applications).toMatchObject([{ configuration: { image: "docker.io/example/worker:1" } }]);
-  expect(bound("RESONATE", platform.workers.get(`${NAME}-worker`))).toMatchObject({ script_name: NAME });
-  expect(bound("RUNS_IN")?.text).toBe("container");
+  expect(binding("RESONATE", platform.workers.get(`${NAME}-worker`))).toMatchObject({ script_name: NAME });
+  expect(binding("RUNS_IN")?.text).toBe("container");
 });
 
 test("an existing container gets new functions before the edge can start them", async () => {
@@ -100,7 +100,7 @@ test("an existing container stays when the platform fails, or the deployment can
     const { exitCode, output } = await deploy("--no-wait");
     expect([exitCode, output]).toEqual([1, expect.stringContaining(reason)]);
     const isThere = platform.workers.has(`${NAME}-worker`);
-    expect([isThere, bound("RUNS_IN")?.text, platform.uploads.length]).toEqual([true, "container", before]);
+    expect([isThere, binding("RUNS_IN")?.text, platform.uploads.length]).toEqual([true, "container", before]);
   };
   platform.fault = 503;
   await refused("does not say whether the account has Containers: 503");
@@ -120,17 +120,20 @@ test("workers elsewhere and operators get tokens beside existing ones; the conta
       output,
     ) ?? [];
   const sha256 = createHash("sha256").update(token).digest("hex");
-  expect(bound("RESONATE_PUBLIC")?.text).toBe("1");
-  expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toEqual([{ name: "gpu", sha256 }]);
-  expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+  expect(binding("RESONATE_PUBLIC")?.text).toBe("1");
+  expect(JSON.parse(binding("RESONATE_TOKENS")?.text ?? "")).toEqual([{ name: "gpu", sha256 }]);
+  expect(JSON.parse(binding("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
   expect(output).toContain("stays as it is");
-  expect(bound("RUNS_IN")?.text).toBe("container");
+  expect(binding("RUNS_IN")?.text).toBe("container");
 
   await deploy("--workers-elsewhere", "office", "--no-container", "--no-wait");
-  expect([bound("RUNS_IN")?.text, platform.workers.has(`${NAME}-worker`)]).toEqual(["workers", false]);
-  expect(bound("WORKER")).toBeUndefined();
-  expect(JSON.parse(bound("RESONATE_TOKENS")?.text ?? "")).toMatchObject([{ name: "gpu", sha256 }, { name: "office" }]);
-  expect(JSON.parse(bound("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
+  expect([binding("RUNS_IN")?.text, platform.workers.has(`${NAME}-worker`)]).toEqual(["workers", false]);
+  expect(binding("WORKER")).toBeUndefined();
+  expect(JSON.parse(binding("RESONATE_TOKENS")?.text ?? "")).toMatchObject([
+    { name: "gpu", sha256 },
+    { name: "office" },
+  ]);
+  expect(JSON.parse(binding("OPERATOR_TOKENS")?.text ?? "")).toMatchObject([{ name: "ada" }]);
 });
 
 test("a first deployment whose secrets name a Resonate server elsewhere gets no container", async () => {
@@ -142,7 +145,7 @@ test("a first deployment whose secrets name a Resonate server elsewhere gets no 
   expect([exitCode, output]).toEqual([0, expect.stringContaining(says)]);
 });
 
-test("a container's Worker that deploy:container made stays beside a Resonate server elsewhere", async () => {
+test("a container's Worker that deploy:container created stays beside a Resonate server elsewhere", async () => {
   const binding = { name: "RESONATE_URL", type: "secret_text" };
   const worker = { modules: {}, bindings: [binding], migrations: undefined, limits: undefined };
   platform.workers.set(`${NAME}-worker`, worker);
@@ -158,7 +161,7 @@ test("a container's Worker that deploy:container made stays beside a Resonate se
 });
 
 test("over an edge that stores jobs in another form it deploys only with --other-form", async () => {
-  const form = bound("JOBS_FORM");
+  const form = binding("JOBS_FORM");
   if (!form) throw new Error("the deployment has no JOBS_FORM");
   expect(form.text).toBe("1");
   form.text = "2";
@@ -170,9 +173,9 @@ test("over an edge that stores jobs in another form it deploys only with --other
       "what is deployed keeps jobs in form 2, and this version in form 1: they must not run side",
     ),
   ]);
-  expect([bound("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["2", before]);
+  expect([binding("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["2", before]);
   expect((await deploy("--other-form", "--no-wait")).exitCode).toBe(0);
-  expect([bound("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["1", before + 1]);
+  expect([binding("JOBS_FORM")?.text, platform.uploads.length]).toEqual(["1", before + 1]);
 });
 
 /** Runs the command at a terminal and types `answer` when `question` appears. */
@@ -191,7 +194,7 @@ async function deployAtTerminal(question: string, answer: string, ...args: strin
   return { exitCode, output: shown, isAsked };
 }
 
-test("at a terminal it makes a caller and asks once about workers elsewhere; a location cannot change later", async () => {
+test("at a terminal it creates a caller and asks once about workers elsewhere; a location cannot change later", async () => {
   const name = ["--name", "asked"];
   const asks = "take jobs, too (a private network, a GPU)? [y/N] ";
   const where = ["--jurisdiction", "eu", "--location", "weur"];
@@ -200,15 +203,15 @@ test("at a terminal it makes a caller and asks once about workers elsewhere; a l
   const tokens = [...new Set(output.match(/dme_[\w-]+/g))].map((token) =>
     createHash("sha256").update(token).digest("hex"),
   );
-  const made = platform.workers.get("asked");
-  const [caller] = JSON.parse(bound("BEARER_TOKENS", made)?.text ?? "[]");
-  const [machine] = JSON.parse(bound("RESONATE_TOKENS", made)?.text ?? "[]");
+  const deployment = platform.workers.get("asked");
+  const [caller] = JSON.parse(binding("BEARER_TOKENS", deployment)?.text ?? "[]");
+  const [machine] = JSON.parse(binding("RESONATE_TOKENS", deployment)?.text ?? "[]");
   expect(tokens).toEqual([caller.sha256, machine.sha256]);
-  expect([machine.name, bound("RESONATE_PUBLIC", made)?.text]).toEqual(["machine", "1"]);
+  expect([machine.name, binding("RESONATE_PUBLIC", deployment)?.text]).toEqual(["machine", "1"]);
 
   expect(await deployAtTerminal(asks, "y", ...name, "--no-wait")).toMatchObject({ exitCode: 0, isAsked: false });
   const again = platform.workers.get("asked");
-  expect(["JURISDICTION", "LOCATION"].map((each) => bound(`RESONATE_${each}`, again)?.text)).toEqual(["eu", "weur"]);
+  expect(["JURISDICTION", "LOCATION"].map((each) => binding(`RESONATE_${each}`, again)?.text)).toEqual(["eu", "weur"]);
 
   const before = platform.uploads.length;
   const moved = await deploy(...name, "--no-wait", "--jurisdiction", "us");
@@ -223,7 +226,7 @@ test("at a terminal it names the Worker that a removal would break, and asks one
   // A Worker of another project that uses objects of this one.
   const binding = { name: "THEIRS", type: "durable_object_namespace", class_name: "Listener", script_name: "asked" };
   platform.workers.set("another", { modules: {}, bindings: [binding], migrations: undefined, limits: undefined });
-  const removed = await deployAtTerminal("Type its name to go on: ", "asked", "--name", "asked", "--remove");
+  const removed = await deployAtTerminal("Type its name to continue: ", "asked", "--name", "asked", "--remove");
   expect([removed.exitCode, platform.workers.has("asked")]).toEqual([0, false]);
   expect(removed.output).toContain("another uses it, and will break");
   expect(removed.output.match(/are you sure|\? /gi)).toBeNull();
@@ -241,7 +244,7 @@ test("--remove asks for the name, and keeps the edge if the container's Worker, 
   expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([0, [false, false]]);
 });
 
-test("a first deployment whose container fails has shown the caller's token, which no later one makes again", async () => {
+test("a first deployment whose container fails has shown the caller's token, which no later one creates again", async () => {
   platform.hasContainers = true;
   platform.refuses = "half-worker";
   const first = ["--name", "half", "--caller", "ada", "--image", "docker.io/example/worker:1", "--no-wait"];
@@ -251,7 +254,7 @@ test("a first deployment whose container fails has shown the caller's token, whi
   const sha256 = createHash("sha256")
     .update(/dme_[\w-]+/.exec(output)?.[0] ?? "")
     .digest("hex");
-  const callers = bound("BEARER_TOKENS", platform.workers.get("half"))?.text ?? "[]";
+  const callers = binding("BEARER_TOKENS", platform.workers.get("half"))?.text ?? "[]";
   expect(JSON.parse(callers)).toEqual([{ name: "ada", sha256 }]);
 
   // The next one fails as well if the edge cannot be bound to the container, after both were deployed.

@@ -4,7 +4,7 @@ import { checkResonate } from "../../cli/doctor/check-resonate.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { connectTo, releaseOf } from "../contract/server.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { nowhere, of, serve, serveLate, serveNewer } from "./doctor.ts";
+import { nowhere, of, serve, serveNewerRelease, serveWithLateTimers } from "./doctor.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
 
 let guarded: ProtectedResonate;
@@ -45,7 +45,7 @@ describe.concurrent("the Resonate server", () => {
   });
 
   test("that speaks the protocol but refuses the ids of job records fails the check of its release", async () => {
-    await using newer = await serveNewer(open.url);
+    await using newer = await serveNewerRelease(open.url);
     expect(of(await check(newer.url), "Resonate's release")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining("must be prefixed by resonate:origin"),
@@ -57,11 +57,11 @@ describe.concurrent("the Resonate server", () => {
   test("that does not fire a timer by itself gives a warning", async () => {
     await using server = await startResonate();
     const release = await releaseOf(connectTo(server.url, async () => {}));
-    await using before = await serveLate(server.url);
+    await using before = await serveWithLateTimers(server.url);
     const url = release === "0.10" ? new URL(server.url) : before.url;
     const namespace = `late${randomBytes(8).toString("hex")}/`;
     const timers = async () =>
-      of(await checkResonate({ url, token: undefined, namespace, late: 0 }), "Resonate's timers");
+      of(await checkResonate({ url, token: undefined, namespace, maxDelay: 0 }), "Resonate's timers");
     const [id, timeoutAt] = [`${namespace}timer`, Date.now() + 5_000];
     await server.call("promise.create", { id, timeoutAt, param: {}, tags: { "resonate:timer": "true" } });
     expect(await timers()).toMatchObject({ status: "ok", detail: "none is overdue" });

@@ -22,7 +22,7 @@ export function of(findings: Finding | Finding[], check: string): Finding {
 }
 
 /** A proxy to `target` that fires a timer only when the timer is read, as 0.10 does for timers without a target. */
-export function serveLate(target: string) {
+export function serveWithLateTimers(target: string) {
   const pending = new Map<string, object>();
   return serve(async (req, res) => {
     const body = await text(req);
@@ -38,7 +38,7 @@ export function serveLate(target: string) {
 }
 
 /** A proxy to `target` that refuses the ids of job records, as releases after 0.9.8 do. */
-export function serveNewer(target: string) {
+export function serveNewerRelease(target: string) {
   return serve(async (req, res) => {
     const body = await text(req);
     const { kind, data } = JSON.parse(body || "{}");

@@ -24,12 +24,12 @@ const content = (...path: string[]) => readFile(join(dir, ...path), "utf8");
 const env = async (...path: string[]) => parseEnv(await content(...path));
 
 /** The claims of a token, verified with the public key in `k`. */
-async function verified(token: string | undefined) {
+async function claimsOf(token: string | undefined) {
   const key = await importSPKI(await content("k", "public.pem"), "EdDSA");
   return (await jwtVerify(token ?? "", key, { algorithms: ["EdDSA"], requiredClaims: ["exp"] })).payload;
 }
 
-test("makes a key pair, and one token each for edge and worker, limited to the namespace", async () => {
+test("creates a key pair, and one token each for edge and worker, limited to the namespace", async () => {
   expect(await keys("--namespace", "prod/", "--out", join(dir, "k"), "--days", "7")).toMatchObject({ exitCode: 0 });
   const edge = await env("k", "edge.env");
   const worker = await env("k", "worker.env");
@@ -44,7 +44,7 @@ test("makes a key pair, and one token each for edge and worker, limited to the n
   expect(edge.RESONATE_TOKEN).not.toBe(worker.RESONATE_TOKEN);
 
   for (const [part, token] of Object.entries({ edge: edge.RESONATE_TOKEN, worker: worker.RESONATE_TOKEN })) {
-    const { exp = 0, ...claims } = await verified(token);
+    const { exp = 0, ...claims } = await claimsOf(token);
     expect(claims).toEqual({ prefix: "prod/", role: part, sub: part, iat: expect.any(Number) });
     expect(exp - Number(claims.iat)).toBeLessThanOrEqual(7 * 86_400);
     expect(exp - Number(claims.iat)).toBeGreaterThan(7 * 86_400 - 60);
@@ -53,18 +53,18 @@ test("makes a key pair, and one token each for edge and worker, limited to the n
   }
 });
 
-test("makes an encryption key for edge and worker with --encrypt", async () => {
+test("creates an encryption key for edge and worker with --encrypt", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--encrypt");
   const { ENCRYPTION_KEYS: key = "" } = await env("k", "edge.env");
   expect(Buffer.from(key, "base64").length).toBe(32);
   expect(await env("k", "worker.env")).toMatchObject({ ENCRYPTION_KEYS: key });
 });
 
-test("makes a token for the server's operator, for all namespaces, with --operator", async () => {
+test("creates a token for the server's operator, for all namespaces, with --operator", async () => {
   await keys("--namespace", "prod/", "--out", join(dir, "k"), "--operator");
   const { RESONATE_TOKEN: token, ...own } = await env("k", "operator.env");
   expect(own).toEqual({ RESONATE_NAMESPACE: "prod/", RESONATE_GROUP: "prod" });
-  const claims = await verified(token);
+  const claims = await claimsOf(token);
   // The prefix is empty, not absent: the server refuses everything to a token without a prefix.
   expect(claims).toMatchObject({ role: "operator", sub: "operator", prefix: "" });
 });
@@ -97,7 +97,7 @@ test("with --key it renews tokens under the same key, and leaves the task key al
   expect(await readdir(join(dir, "new"))).toEqual(["edge.env", "worker.env"]);
   const edge = await env("new", "edge.env");
   expect(edge).not.toHaveProperty("TASK_KEY");
-  expect(await verified(edge.RESONATE_TOKEN)).toMatchObject({ prefix: "prod/" });
+  expect(await claimsOf(edge.RESONATE_TOKEN)).toMatchObject({ prefix: "prod/" });
 });
 
 test("with --key and --task-key it adds a deployment to the same server", async () => {
@@ -106,7 +106,7 @@ test("with --key and --task-key it adds a deployment to the same server", async 
   await keys("--namespace", "test/", "--key", key, "--task-key", "--out", join(dir, "test"));
   const edge = await env("test", "edge.env");
   expect(edge.TASK_KEY).not.toBe((await env("k", "edge.env")).TASK_KEY);
-  expect(await verified(edge.RESONATE_TOKEN)).toMatchObject({ prefix: "test/" });
+  expect(await claimsOf(edge.RESONATE_TOKEN)).toMatchObject({ prefix: "test/" });
 });
 
 test("a file without a private key is refused, and the error names it", async () => {
@@ -130,7 +130,7 @@ test.each([
   expect([exitCode, output]).toEqual([2, expect.stringContaining("Usage: npm run keys")]);
 });
 
-// With the real Resonate server: only its own verdict on a token counts.
+// With the standalone Resonate server: only its own verdict on a token counts.
 const binary = process.env.RESONATE_BIN;
 if (binary) {
   test("the Resonate server accepts only these tokens, and only for their namespace", async () => {
@@ -177,12 +177,12 @@ if (binary) {
     };
     const malformed = promise("prod/asked", { ...target, "resonate:delay": "?" });
     const is010 = (await call("promise.create", malformed, mine)).status === 400;
-    const branched = await create({ "resonate:branch": "test/job" });
-    if (is010) expect(branched.status).toBe(400);
-    else expect(branched.data.preload).toMatchObject([{ id: "test/job" }]);
-    const made = is010 ? await create({}) : branched;
+    const branchedTask = await create({ "resonate:branch": "test/job" });
+    if (is010) expect(branchedTask.status).toBe(400);
+    else expect(branchedTask.data.preload).toMatchObject([{ id: "test/job" }]);
+    const task = is010 ? await create({}) : branchedTask;
     const settle = within("promise.settle", { id: "test/job", state: "resolved", value: {} });
-    const fence = { id: "prod/job", version: made.data.task.version, action: settle };
+    const fence = { id: "prod/job", version: task.data.task.version, action: settle };
     expect((await call("task.fence", fence, mine)).status).toBe(200);
     expect((await call("promise.get", { id: "test/job" }, theirs)).data.promise.state).toBe("resolved");
     await keys("--namespace", "prod/", "--out", join(dir, "other"));

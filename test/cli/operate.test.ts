@@ -62,7 +62,7 @@ test("a paused kind waits until it is resumed, even across restarts of the worke
   const tasks = await Promise.all(["one", "two"].map((name) => resonate.task(`${namespace}timer_${name}`)));
   expect(tasks.map((task) => task?.state)).toEqual(["suspended", "suspended"]);
 
-  expect(await command("resume", "timer")).toBe("Jobs of the kind timer go on.\n");
+  expect(await command("resume", "timer")).toBe("Jobs of the kind timer continue.\n");
   for (const name of ["one", "two"]) {
     expect(await resonate.settled(`${namespace}timer_${name}`, 60_000)).toMatchObject({ state: "resolved" });
   }

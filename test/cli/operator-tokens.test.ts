@@ -16,19 +16,19 @@ async function command(env: Record<string, string>, ...args: string[]) {
   const unset = { RESONATE_URL: "", RESONATE_TOKEN: "", OPERATOR_TOKEN: "", RESONATE_NAMESPACE: "" };
   await using program = run("cli/main.ts", { args, env: { ...unset, RESONATE_GROUP: "prod", ...env } });
   const { exitCode } = await program.exited;
-  return { exitCode, said: program.output().trim() };
+  return { exitCode, output: program.output().trim() };
 }
 
 /** Pauses a kind, lists it as paused, resumes it, and retries a job. All these commands must succeed. */
 async function operate(env: Record<string, string>, ...options: string[]) {
   const ask = async (...args: string[]) => {
-    const { exitCode, said } = await command(env, ...args, ...options);
-    expect([exitCode, said]).toEqual([0, expect.any(String)]);
-    return said;
+    const { exitCode, output } = await command(env, ...args, ...options);
+    expect([exitCode, output]).toEqual([0, expect.any(String)]);
+    return output;
   };
   expect(await ask("pause", "timer")).toMatch(/^Jobs of the kind timer are paused since /);
   expect(await ask("jobs")).toMatch(/^timer: 1 under way, 0 blocked, 0 failing, 0 asking, paused since /);
-  expect(await ask("resume", "timer")).toBe("Jobs of the kind timer go on.");
+  expect(await ask("resume", "timer")).toBe("Jobs of the kind timer continue.");
   expect(await ask("retry", "timer_tea")).toBe("timer_tea: it is not blocked");
 }
 
@@ -36,7 +36,7 @@ async function operate(env: Record<string, string>, ...options: string[]) {
 async function refusals(env: Record<string, string>, commands: string[][]) {
   const answers = await Promise.all(commands.map((args) => command(env, ...args)));
   expect(answers.map(({ exitCode }) => exitCode)).toEqual(commands.map(() => 1));
-  return answers.map(({ said }) => said);
+  return answers.map(({ output }) => output);
 }
 
 const startTimer = (resonate: Resonate, namespace = "") =>
@@ -77,30 +77,32 @@ describe("a server that checks signed tokens", () => {
     const address = { RESONATE_URL: resonate.url, RESONATE_NAMESPACE: NAMESPACE };
     await operate({ ...address, RESONATE_TOKEN: await resonate.token({ prefix: "", role: "operator" }) });
     const own = { ...address, RESONATE_TOKEN: await resonate.token({ prefix: NAMESPACE, role: "worker" }) };
-    expect((await command(own, "retry", "timer_tea")).said).toBe("timer_tea: it is not blocked");
-    for (const searched of await refusals(own, [["jobs"]])) {
-      expect(searched).toMatch(
-        / does not let the token in RESONATE_TOKEN search: npm run keys -- --operator makes one/,
+    expect((await command(own, "retry", "timer_tea")).output).toBe("timer_tea: it is not blocked");
+    for (const refusal of await refusals(own, [["jobs"]])) {
+      expect(refusal).toMatch(
+        / does not let the token in RESONATE_TOKEN search: npm run keys -- --operator creates one/,
       );
     }
     const elsewhere = await refusals({ ...own, RESONATE_NAMESPACE: "test/" }, [
       ["pause", "timer"],
       ["retry", "timer_tea"],
     ]);
-    const refused = `The Resonate server at ${resonate.url} does not let the token in RESONATE_TOKEN touch jobs of the namespace "test/" (RESONATE_NAMESPACE).`;
-    expect(elsewhere).toEqual([refused, refused]);
-    const expired = await resonate.token({ prefix: "", exp: 1 });
-    expect((await refusals({ ...address, RESONATE_TOKEN: expired }, [["jobs"]]))[0]).toContain("or it has expired");
+    const refusal = `The Resonate server at ${resonate.url} does not let the token in RESONATE_TOKEN touch jobs of the namespace "test/" (RESONATE_NAMESPACE).`;
+    expect(elsewhere).toEqual([refusal, refusal]);
+    const expiredToken = await resonate.token({ prefix: "", exp: 1 });
+    expect((await refusals({ ...address, RESONATE_TOKEN: expiredToken }, [["jobs"]]))[0]).toContain(
+      "or it has expired",
+    );
   });
 });
 
 describe("a deployment with its own Resonate server", () => {
   const [worker, operator] = [newToken(), newToken()];
-  const listed = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "ada", sha256 }]);
+  const tokenList = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "ada", sha256 }]);
   let edge: EdgeProcess;
   let resonate: Resonate;
   beforeAll(async () => {
-    const tokens = { RESONATE_TOKENS: listed(worker), OPERATOR_TOKENS: listed(operator) };
+    const tokens = { RESONATE_TOKENS: tokenList(worker), OPERATOR_TOKENS: tokenList(operator) };
     const own = { RESONATE_PUBLIC: "1", RUNNER: "", RESONATE_GROUP: "prod", RESONATE_NAMESPACE: NAMESPACE, ...tokens };
     edge = await startEdge({ port: 0, bindings: { AUTH_MODE: "none", ...own } });
     resonate = resonateAt(`${edge.url}/resonate`, undefined, worker.token);
@@ -111,8 +113,8 @@ describe("a deployment with its own Resonate server", () => {
   test("lets its operator's token do everything; a worker's token may not search or touch another namespace", async () => {
     await operate({ OPERATOR_TOKEN: operator.token, RESONATE_NAMESPACE: NAMESPACE }, "--url", edge.url);
     const own = { RESONATE_URL: resonate.url, RESONATE_TOKEN: worker.token, RESONATE_NAMESPACE: NAMESPACE };
-    for (const searched of await refusals(own, [["jobs"]])) {
-      expect(searched).toMatch(/ search: .*or --url takes a deployment's operator's\.$/);
+    for (const refusal of await refusals(own, [["jobs"]])) {
+      expect(refusal).toMatch(/ search: .*or --url accepts a deployment's operator's\.$/);
     }
     const [elsewhere] = await refusals({ ...own, RESONATE_NAMESPACE: "test/" }, [["resume", "timer"]]);
     expect(elsewhere).toContain('touch jobs of the namespace "test/"');
@@ -134,14 +136,14 @@ describe("a deployment with its own Resonate server", () => {
     const forget = (...options: string[]) =>
       command({ OPERATOR_TOKEN: operator.token }, "forget", "ada", "--url", edge.url, ...options);
     // The caller's object may have created a promise for its own record, so there may be 3 promises.
-    expect((await forget()).said).toMatch(/^[23] promises of this caller: nothing was removed. Add --apply.$/);
-    expect((await forget("--apply")).said).toMatch(/^[23] promises were removed.$/);
-    const found = await Promise.all(
+    expect((await forget()).output).toMatch(/^[23] promises of this caller: nothing was removed. Add --apply.$/);
+    expect((await forget("--apply")).output).toMatch(/^[23] promises were removed.$/);
+    const promises = await Promise.all(
       [`${hers}timer_tea`, startRecordId("weather_1", hers), `${other}timer_tea`, "weather_1"].map((id) =>
         resonate.get(NAMESPACE + id),
       ),
     );
-    expect(found.map((promise) => promise?.state)).toEqual([undefined, undefined, "pending", "pending"]);
-    expect((await forget("--apply")).said).toBe("0 promises were removed.");
+    expect(promises.map((promise) => promise?.state)).toEqual([undefined, undefined, "pending", "pending"]);
+    expect((await forget("--apply")).output).toBe("0 promises were removed.");
   });
 });

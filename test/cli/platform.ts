@@ -33,82 +33,13 @@ export interface DeployedWorker {
 }
 
 export async function startPlatform(): Promise<Platform> {
-  const workers = new Map<string, DeployedWorker>();
-  const uploads: string[] = [];
-  const applications: Platform["applications"][number][] = [];
-  const account: Pick<Platform, "hasContainers" | "fault" | "stays" | "refuses"> = { hasContainers: false };
+  const state: State = { workers: new Map(), uploads: [], applications: [], hasContainers: false };
   const server = await serveHttp(async (req, res) => {
-    const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
-    const say = (status: number, body: object) => {
-      res.writeHead(status, { "content-type": "application/json" });
-      res.end(JSON.stringify({ errors: [], messages: [], success: status < 400, result: null, ...body }));
-    };
-    const ok = (result: unknown) => say(200, { result });
-    const none = () => say(404, { errors: [{ code: 10_007, message: "This Worker does not exist on your account." }] });
-    const [, name = ""] = /^\/(?:scripts|services|workers)\/([^/]+)/.exec(path) ?? [];
-    const worker = workers.get(name);
-    switch (`${req.method} ${name ? path.replace(name, "NAME") : path}`) {
-      case "GET /scripts/NAME/secrets":
-        return worker ? ok(worker.bindings.filter(({ type }) => type === "secret_text")) : none();
-      case "GET /scripts/NAME/settings":
-        return worker
-          ? ok({
-              bindings: worker.bindings.map(({ text, ...each }) =>
-                each.type === "plain_text" ? { text, ...each } : each,
-              ),
-            })
-          : none();
-      case "GET /services/NAME":
-        return worker ? ok({ default_environment: { script: { last_deployed_from: "wrangler" } } }) : none();
-      case "GET /scripts/NAME/references":
-        return ok({ durable_objects: usersOf(name, workers) });
-      case "GET /scripts/NAME/deployments":
-        return ok({ deployments: [] });
-      case "GET /subdomain":
-        return ok({ subdomain: "me" });
-      case "POST /scripts/NAME/assets-upload-session":
-        return ok({ jwt: "done", buckets: [] });
-      case "PUT /scripts/NAME": {
-        if (name === account.refuses) return say(400, { errors: [{ code: 10_021, message: "it is refused" }] });
-        uploads.push(name);
-        workers.set(name, await uploaded(req, worker));
-        return ok({
-          id: name,
-          startup_time_ms: 1,
-          deployment_id: "0".repeat(32),
-          etag: "1",
-          available_on_subdomain: true,
-        });
-      }
-      case `GET /scripts/NAME/versions/${VERSION}`:
-        return ok({
-          id: VERSION,
-          resources: { bindings: worker?.bindings.map((each) => ({ ...each, namespace_id: name })) },
-        });
-      case "GET /workers/NAME":
-        return ok({ subdomain: { enabled: true, previews_enabled: true } });
-      case "DELETE /services/NAME":
-        if (name === account.stays) return say(403, { errors: [{ code: 10_000, message: "it stays" }] });
-        workers.delete(name);
-        return ok(null);
-      case "GET /containers/me":
-        if (account.fault !== undefined) return say(account.fault, {});
-        return account.hasContainers ? ok(ACCOUNT) : say(403, { errors: [{ code: 1_000, message: "Unauthorized" }] });
-      case "GET /containers/applications":
-        return ok(applications);
-      case "POST /containers/applications": {
-        const made = { id: "1", version: 1, ...JSON.parse(await bodyOf(req)) };
-        applications.push(made);
-        return ok(made);
-      }
-      case "GET /durable_objects/namespaces":
-        return ok([...workers.keys()].map((script) => ({ id: script, script, class: "WorkerContainer" })));
-      default:
-        if (process.env.PLATFORM_LOG) console.error(req.method, path);
-        return ok(path.endsWith("s") ? [] : { enabled: true, previews_enabled: true });
-    }
+    const { status, body } = await answerTo(req, state);
+    res.writeHead(status, { "content-type": "application/json" });
+    res.end(JSON.stringify({ errors: [], messages: [], success: status < 400, result: null, ...body }));
   });
-  return Object.assign(account, {
+  return Object.assign(state, {
     env: {
       CLOUDFLARE_API_BASE_URL: server.url,
       CLOUDFLARE_API_TOKEN: "token",
@@ -117,12 +48,95 @@ export async function startPlatform(): Promise<Platform> {
       WRANGLER_WRITE_LOGS: "false",
       WRANGLER_DOCKER_BIN: "/nowhere/docker",
     },
-    workers,
-    uploads,
-    applications,
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   });
 }
+
+interface State extends Pick<Platform, "workers" | "hasContainers" | "fault" | "stays" | "refuses"> {
+  uploads: string[];
+  applications: Platform["applications"][number][];
+}
+
+interface Answer {
+  status: number;
+  body: object;
+}
+
+interface Exchange {
+  req: IncomingMessage;
+  state: State;
+  /** The name of the Worker in the path, and the Worker if it is deployed. */
+  name: string;
+  worker: DeployedWorker | undefined;
+}
+
+const ok = (result: unknown): Answer => ({ status: 200, body: { result } });
+const refusal = (status: number, code: number, message: string): Answer => ({
+  status,
+  body: { errors: [{ code, message }] },
+});
+const NO_WORKER = refusal(404, 10_007, "This Worker does not exist on your account.");
+
+async function answerTo(req: IncomingMessage, state: State): Promise<Answer> {
+  const path = new URL(req.url ?? "/", "http://platform").pathname.replace(/^\/accounts\/[^/]+(\/workers)?/, "");
+  const [, name = ""] = /^\/(?:scripts|services|workers)\/([^/]+)/.exec(path) ?? [];
+  const answer = ANSWERS[`${req.method} ${name ? path.replace(name, "NAME") : path}`];
+  if (answer) return answer({ req, state, name, worker: state.workers.get(name) });
+  if (process.env.PLATFORM_LOG) console.error(req.method, path);
+  return ok(path.endsWith("s") ? [] : { enabled: true, previews_enabled: true });
+}
+
+/** The version of every deployed Worker. */
+const VERSION = "00000000-0000-0000-0000-000000000000";
+
+/** The answers by method and path, in which NAME is a Worker's name. */
+const ANSWERS: Record<string, (exchange: Exchange) => Answer | Promise<Answer>> = {
+  "GET /scripts/NAME/secrets": ({ worker }) =>
+    worker ? ok(worker.bindings.filter(({ type }) => type === "secret_text")) : NO_WORKER,
+  "GET /scripts/NAME/settings": ({ worker }) =>
+    worker ? ok({ bindings: worker.bindings.map(withoutSecret) }) : NO_WORKER,
+  "GET /services/NAME": ({ worker }) =>
+    worker ? ok({ default_environment: { script: { last_deployed_from: "wrangler" } } }) : NO_WORKER,
+  "GET /scripts/NAME/references": ({ name, state }) => ok({ durable_objects: usersOf(name, state.workers) }),
+  "GET /scripts/NAME/deployments": () => ok({ deployments: [] }),
+  "GET /subdomain": () => ok({ subdomain: "me" }),
+  "POST /scripts/NAME/assets-upload-session": () => ok({ jwt: "done", buckets: [] }),
+  "PUT /scripts/NAME": async ({ req, state, name, worker }) => {
+    if (name === state.refuses) return refusal(400, 10_021, "it is refused");
+    state.uploads.push(name);
+    state.workers.set(name, await uploadedWorker(req, worker));
+    return ok({
+      id: name,
+      startup_time_ms: 1,
+      deployment_id: "0".repeat(32),
+      etag: "1",
+      available_on_subdomain: true,
+    });
+  },
+  [`GET /scripts/NAME/versions/${VERSION}`]: ({ name, worker }) =>
+    ok({ id: VERSION, resources: { bindings: worker?.bindings.map((each) => ({ ...each, namespace_id: name })) } }),
+  "GET /workers/NAME": () => ok({ subdomain: { enabled: true, previews_enabled: true } }),
+  "DELETE /services/NAME": ({ state, name }) => {
+    if (name === state.stays) return refusal(403, 10_000, "it stays");
+    state.workers.delete(name);
+    return ok(null);
+  },
+  "GET /containers/me": ({ state }) => {
+    if (state.fault !== undefined) return { status: state.fault, body: {} };
+    return state.hasContainers ? ok(ACCOUNT) : refusal(403, 1_000, "Unauthorized");
+  },
+  "GET /containers/applications": ({ state }) => ok(state.applications),
+  "POST /containers/applications": async ({ req, state }) => {
+    const application = { id: "1", version: 1, ...JSON.parse(await bodyOf(req)) };
+    state.applications.push(application);
+    return ok(application);
+  },
+  "GET /durable_objects/namespaces": ({ state }) =>
+    ok([...state.workers.keys()].map((script) => ({ id: script, script, class: "WorkerContainer" }))),
+};
+
+const withoutSecret = ({ text, ...binding }: DeployedWorker["bindings"][number]) =>
+  binding.type === "plain_text" ? { text, ...binding } : binding;
 
 /** The Workers that bind objects of this one, in the platform's form. A Worker's bindings to itself are included. */
 function usersOf(name: string, workers: Platform["workers"]) {
@@ -132,9 +146,6 @@ function usersOf(name: string, workers: Platform["workers"]) {
       .map(({ class_name }) => ({ service, environment: "production", durable_object_namespace_name: class_name })),
   );
 }
-
-/** The version of every deployed Worker. */
-const VERSION = "00000000-0000-0000-0000-000000000000";
 
 /** The platform's description of an account that has Containers. */
 const ACCOUNT = {
@@ -150,20 +161,21 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
 }
 
 /** The Worker after an upload: it has the upload's bindings, keeps its secrets, and the types in `keep_bindings`. */
-async function uploaded(req: IncomingMessage, before: DeployedWorker | undefined): Promise<DeployedWorker> {
+async function uploadedWorker(req: IncomingMessage, before: DeployedWorker | undefined): Promise<DeployedWorker> {
   const chunks: Buffer[] = [];
   for await (const chunk of req) chunks.push(chunk);
   const type = { "content-type": req.headers["content-type"] ?? "" };
   const form = await new Response(Buffer.concat(chunks), { headers: type }).formData();
   const { bindings, migrations, limits, keep_bindings = [] } = JSON.parse(await textOf(form.get("metadata")));
   const modules = [...form].filter(([name]) => name !== "metadata" && !name.endsWith(".map"));
-  const kept = before?.bindings.filter(({ type }) => type === "secret_text" || keep_bindings.includes(type)) ?? [];
+  const keptBindings =
+    before?.bindings.filter(({ type }) => type === "secret_text" || keep_bindings.includes(type)) ?? [];
   return {
     modules: Object.fromEntries(
       modules.map(([name, file]) => [name, typeof file === "string" ? file.length : file.size]),
     ),
     bindings: [
-      ...kept.filter(({ name }) => !bindings.some((each: { name: string }) => each.name === name)),
+      ...keptBindings.filter(({ name }) => !bindings.some((each: { name: string }) => each.name === name)),
       ...bindings,
     ],
     migrations,

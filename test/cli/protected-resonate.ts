@@ -16,17 +16,17 @@ export interface ProtectedResonate extends AsyncDisposable {
   token(claims: { prefix?: string; role?: string; exp?: number }): Promise<string>;
 }
 
-/** Starts the real server if `RESONATE_BIN` names its program, otherwise the embedded one behind a guard with its rules. */
+/** Starts the standalone server if `RESONATE_BIN` names its program, otherwise the embedded one behind a guard with its rules. */
 export async function startProtectedResonate(): Promise<ProtectedResonate> {
   const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true });
   const token: ProtectedResonate["token"] = ({ exp = Math.floor(Date.now() / 1_000) + 90 * 86_400, ...claims }) =>
     new SignJWT({ ...claims, exp }).setProtectedHeader({ alg: "EdDSA" }).sign(privateKey);
   const program = process.env.RESONATE_BIN;
-  const server = program ? await startReal(program, publicKey) : await startGuarded(publicKey);
+  const server = program ? await startStandalone(program, publicKey) : await startGuarded(publicKey);
   return { ...server, token };
 }
 
-async function startReal(program: string, publicKey: CryptoKey) {
+async function startStandalone(program: string, publicKey: CryptoKey) {
   const dir = await mkdtemp(join(tmpdir(), "resonate-"));
   const pem = join(dir, "public.pem");
   await writeFile(pem, await exportSPKI(publicKey));
@@ -51,14 +51,14 @@ async function startReal(program: string, publicKey: CryptoKey) {
 async function startGuarded(publicKey: CryptoKey) {
   const resonate = await startResonate({ own: true });
 
-  /** 200, or the status with which the real server refuses. */
+  /** 200, or the status with which the standalone server refuses. */
   async function verdict(token: string, kind: string | undefined, id: string | undefined): Promise<number> {
     try {
       const { payload } = await jwtVerify(token, publicKey, { algorithms: ["EdDSA"], requiredClaims: ["exp"] });
       // Every valid token may open a connection. Only a token for all namespaces may search.
       if (kind === undefined) return 200;
-      const about = kind.endsWith(".search") ? "" : id;
-      return about === undefined || about.startsWith(String(payload.prefix ?? "\0")) ? 200 : 403;
+      const prefix = kind.endsWith(".search") ? "" : id;
+      return prefix === undefined || prefix.startsWith(String(payload.prefix ?? "\0")) ? 200 : 403;
     } catch (error) {
       if (error instanceof errors.JOSEError) return 401;
       throw error;
@@ -78,11 +78,11 @@ async function startGuarded(publicKey: CryptoKey) {
       const data = status === 401 ? "Unauthorized" : "Forbidden";
       return res.writeHead(status).end(JSON.stringify({ kind: call?.kind, head, data }));
     }
-    const gone = new AbortController();
-    res.once("close", () => gone.abort());
+    const disconnect = new AbortController();
+    res.once("close", () => disconnect.abort());
     const answer = await fetch(resonate.url + req.url, {
       method: req.method ?? "GET",
-      signal: gone.signal,
+      signal: disconnect.signal,
       ...(body !== "" && { body, headers: { "Content-Type": "application/json" } }),
     });
     res.writeHead(answer.status, { "Content-Type": answer.headers.get("Content-Type") ?? "" }).flushHeaders();

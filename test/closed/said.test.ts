@@ -7,13 +7,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import { tasksAt } from "../tasks/support.ts";
 import { COUNTING } from "../wrap/servers.ts";
-import { connect, type Structured, structuredOf, wrapped } from "../wrap/support.ts";
+import { connect, type Structured, structuredOf, wrappedStack } from "../wrap/support.ts";
 
 let stack: TestStack;
 let calls: string;
 beforeAll(async () => {
   calls = join(await mkdtemp(join(tmpdir(), "said-")), "calls");
-  stack = await wrapped(
+  stack = await wrappedStack(
     { name: "counting", command: process.execPath, args: [COUNTING], env: { CALLS: calls }, after: 3_000 },
     { bindings: { PUBLIC_URL: "https://edge.example", VIEW_KEY: "k".repeat(43) } },
   );

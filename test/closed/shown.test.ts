@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type HostPage, serveHost } from "../cards/page.ts";
-import { PATIENCE, startBrowser, visit } from "../pages/browser.ts";
+import { startBrowser, TEST_TIMEOUT_MS, visit } from "../pages/browser.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -127,7 +127,7 @@ describe.runIf(browser)("in a browser,", () => {
 
   test.each(SAID)("%s is text in the card", async (_what, said, shown) => {
     const context = await (browser as Browser).newContext({ locale: "en-GB" });
-    context.setDefaultTimeout(PATIENCE);
+    context.setDefaultTimeout(TEST_TIMEOUT_MS);
     const complaints: string[] = [];
     context.on("weberror", (error) => complaints.push(String(error.error())));
     const page = await context.newPage();

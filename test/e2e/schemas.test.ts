@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { check } from "../../core/tools/arguments.ts";
 import { answerForUser, jobCard } from "../../features/cards/card.ts";
 import { withoutConsent } from "../../features/consent/consent.ts";
-import { builtIn } from "../../functions/calls/index.ts";
+import { builtIn } from "../../functions/built-in.ts";
 import { tools } from "../../tools/index.ts";
 import { byGemini, generally } from "../support/vendors.ts";
 

@@ -15,7 +15,7 @@ import { folderOf, KeptFiles } from "../../features/files/kept-files.ts";
 import { locationOf } from "../../features/files/location.ts";
 import { chunksOf, inPieces, PART } from "../../features/files/storage/objects.ts";
 import { sweep } from "../../features/files/sweep.ts";
-import { Seal } from "../../features/pages/seal.ts";
+import { Seal } from "../../functions/auth/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { send, call as toolCall } from "../closed/support.ts";

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import { startBrowser } from "../pages/browser.ts";
 import { tasksAt } from "../tasks/support.ts";
-import { connect, wrapped } from "../wrap/support.ts";
+import { connect, wrappedStack } from "../wrap/support.ts";
 
 const program = { command: process.execPath, args: ["test/files/fixture/screens.ts"] };
 const options = { name: "screens", ...program, after: 300_000 };
@@ -18,7 +18,10 @@ let stack: TestStack;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "files-"));
   const env = { FILES_URL: folder };
-  stack = await wrapped(options, { env, bindings: { ...env, PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,jobs.example" } });
+  stack = await wrappedStack(options, {
+    env,
+    bindings: { ...env, PUBLIC_URL, ALLOWED_HOSTS: "127.0.0.1,jobs.example" },
+  });
 });
 afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
@@ -104,7 +107,7 @@ test("a file is kept also if the rest of its answer is kept in parts", async () 
 });
 
 test("without a store for files, such an answer fails and says why, and a smaller one can be read in parts", async () => {
-  await using bare = await wrapped(options, { env: { FILES_URL: "" } });
+  await using bare = await wrappedStack(options, { env: { FILES_URL: "" } });
   const large = call(bare.url, "export", { size: 20_000_000 });
   await expect(large).rejects.toThrow(/has done the call, and its answer was dropped: .* FILES_URL/);
   const { structured } = await call(bare.url, "export", { size: 4_000_000 });

@@ -11,7 +11,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { passedOn } from "../../infra/container/environment.ts";
 import packageJson from "../../package.json" with { type: "json" };
-import { readConfig } from "../../worker/process/worker-config.ts";
+import { readConfig } from "../../worker/config.ts";
 
 const text = (path: string) => readFile(path, "utf8");
 const json = async (path: string) => JSON.parse(await text(path));

@@ -111,7 +111,7 @@ describe.sequential("npm run dev", () => {
     const { undo, at } = await until("The sources do not run", () =>
       edit('return "complete";', (text) => `${text} = ;`),
     );
-    expect(await launcher.printed(`${at}:`)).toContain("The previous version goes on.");
+    expect(await launcher.printed(`${at}:`)).toContain("The previous version continues.");
     await call("set_timer", { timer_name: "meanwhile", seconds: 1 });
     const { results } = await call("await_result", { job_names: ["timer_meanwhile"] });
     expect(results).toEqual({ timer_meanwhile: "complete" });

@@ -1,4 +1,5 @@
 /** The launcher serves the folder in which it runs, and knows nothing of the content. */
+import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { expect, test, vi } from "vitest";
@@ -85,16 +86,16 @@ test("the environment overrides the settings that npm start would choose", async
 
 /** Modules of the edge that read variables when they are first needed. */
 const LOADED_LATER = [
-  "features/operators/worker-report.ts",
+  "core/jobs/worker-report.ts",
   "features/operators/operating.ts",
   "features/files/location-in-workers.ts",
   "features/trace/export-span.ts",
 ];
 
 test("the edge gets every variable that its configuration reads", async () => {
-  const sources = await Promise.all(
-    ["functions/config.ts", "functions/auth/auth-config.ts", ...LOADED_LATER].map((path) => readFile(path, "utf8")),
-  );
+  const declared = globSync("features/*/config.ts");
+  const paths = ["functions/config.ts", "functions/auth/auth-config.ts", ...declared, ...LOADED_LATER];
+  const sources = await Promise.all(paths.map((path) => readFile(path, "utf8")));
   const read = sources.flatMap((source) =>
     [...source.matchAll(/(?:^ +|[{;] )([A-Z][A-Z_]+)\??: (?!undefined)/gm)].map(([, name]) => name),
   );

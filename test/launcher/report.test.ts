@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { duration, raw, readable, timed, wholeDuration } from "../../cli/terminal/report.ts";
+import { duration, entryText, lineText, wholeDuration, withTime } from "../../cli/terminal/report.ts";
 
-const line = (entry: object) => readable("worker", { level: "info", ...entry });
+const line = (entry: object) => entryText("worker", { level: "info", ...entry });
 
 describe("a line of the worker's log", () => {
   test.each([
@@ -16,10 +16,10 @@ describe("a line of the worker's log", () => {
       { msg: "job done", job: "w", outcome: "failed", duration_ms: 61_000, reason: "out of range" },
       "failed   w (1 min): out of range",
     ],
-    [{ msg: "job goes on", job: "w", doing: "7 of 36 months" }, "running  w: 7 of 36 months"],
-    [{ msg: "job goes on", job: "w", step: { name: "charge", attempt: 1 } }, undefined],
+    [{ msg: "job progress", job: "w", doing: "7 of 36 months" }, "running  w: 7 of 36 months"],
+    [{ msg: "job progress", job: "w", step: { name: "charge", attempt: 1 } }, undefined],
     [
-      { msg: "job goes on", job: "w", doing: "waiting for an answer: Go on?" },
+      { msg: "job progress", job: "w", doing: "waiting for an answer: Go on?" },
       "running  w: waiting for an answer: Go on?",
     ],
     [{ level: "warn", msg: "job blocked", job: "w", reason: 'step "b" came' }, 'blocked  w: step "b" came'],
@@ -63,18 +63,18 @@ describe("an error with its stack", () => {
 });
 
 describe("output of the author's code", () => {
-  const author = (service: string, entry: object) => readable(service, { ...entry }, "author");
+  const author = (service: string, entry: object) => entryText(service, { ...entry }, "author");
 
   test("is shown under dev only", () => {
     expect(author("worker", { level: "info", job: "order_1", msg: "charged" })).toBe("worker   order_1: charged");
-    expect(raw("worker", "printed", "stdout", "author")).toBe("worker   printed");
+    expect(lineText("worker", "printed", "stdout", "author")).toBe("worker   printed");
     expect(line({ job: "order_1", msg: "charged" })).toBeUndefined();
   });
 
   test("is shown without the engine's lines", () => {
     expect(author("edge", { level: "info", msg: "request", job: "order_1" })).toBeUndefined();
     expect(author("worker", { level: "debug", msg: "job continued", job: "order_1" })).toBeUndefined();
-    expect(author("worker", { level: "info", msg: "job goes on", job: "order_1" })).toBeUndefined();
+    expect(author("worker", { level: "info", msg: "job progress", job: "order_1" })).toBeUndefined();
   });
 
   test("includes that of a wrapped server, without a job, because it may belong to any call", () => {
@@ -85,13 +85,13 @@ describe("output of the author's code", () => {
 });
 
 test("text that is not a log line is shown only if it is from stderr", () => {
-  expect(raw("edge", "Uncaught exception", "stderr", "news")).toBe("edge     Uncaught exception");
-  expect(raw("edge", "listening", "stdout", "news")).toBeUndefined();
-  expect(raw("edge", "", "stderr", "news")).toBeUndefined();
+  expect(lineText("edge", "Uncaught exception", "stderr", "news")).toBe("edge     Uncaught exception");
+  expect(lineText("edge", "listening", "stdout", "news")).toBeUndefined();
+  expect(lineText("edge", "", "stderr", "news")).toBeUndefined();
 });
 
 test("lines carry the time of day", () => {
-  expect(timed("started  timer_tea", new Date(2026, 0, 2, 3, 4, 5))).toBe("03:04:05  started  timer_tea");
+  expect(withTime("started  timer_tea", new Date(2026, 0, 2, 3, 4, 5))).toBe("03:04:05  started  timer_tea");
 });
 
 test.each([

@@ -47,10 +47,10 @@ describe.runIf(browser)("in a browser", () => {
     if (pictures) await page.screenshot({ path: `${pictures}/operate.png` });
     // A paused kind can be resumed here, even if it has no jobs now.
     await operator.act({ do: "pause", of: { kind: "weather_range" } });
-    const held = page.getByRole("region", { name: "Held back" });
-    await held.getByText("weather_range").waitFor();
-    await held.getByRole("button", { name: "Resume" }).click();
-    await held.waitFor({ state: "detached" });
+    const paused = page.getByRole("region", { name: "Paused and blocked" });
+    await paused.getByText("weather_range").waitFor();
+    await paused.getByRole("button", { name: "Resume" }).click();
+    await paused.waitFor({ state: "detached" });
     await page.getByRole("link", { name: /the archive has moved/ }).click();
     await page.getByRole("heading", { name: /^6 jobs/ }).waitFor();
 

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/author/caller.ts";
-import { Seal } from "../../features/pages/seal.ts";
+import { Seal } from "../../functions/auth/seal.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { claimsOf, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
@@ -37,8 +37,8 @@ const json = { "content-type": "application/json" };
 let edge: EdgeProcess;
 beforeAll(async () => {
   const others = JSON.stringify([{ name: "eve", sha256: "0".repeat(64) }]);
-  const beside = [{ ...OPERATORS, OPERATOR_TOKENS: others }];
-  edge = await startEdge({ port: 0, bindings: OPERATORS, beside });
+  const otherIsolates = [{ ...OPERATORS, OPERATOR_TOKENS: others }];
+  edge = await startEdge({ port: 0, bindings: OPERATORS, otherIsolates });
 });
 afterAll(() => edge?.[Symbol.asyncDispose]());
 
@@ -118,7 +118,7 @@ test("a browser stays signed in as an operator for its own pages, until the toke
   expect(await ask(at("overview"), { headers: { "sec-fetch-site": "cross-site", cookie } })).toBe(401);
   expect(await ask(at("overview"), { headers: { cookie } })).toBe(401);
   // Beside the edge is one whose list has another operator.
-  expect(await ask(`${edge.beside[0]}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
+  expect(await ask(`${edge.otherUrls[0]}/operate/overview`, { headers: { ...SAME, cookie } })).toBe(401);
 });
 
 test("the links of a caller whom an operator blocks are void, also in a browser that has opened one", async () => {
@@ -159,8 +159,8 @@ test("a caller who is an operator by an OAuth scope is none if the configuration
 test("the pages are off unless an operator is configured, and a local operator is only this machine's user", async () => {
   const bindings = { AUTH_MODE: "none", RESONATE_URL };
   const local = { ...bindings, OPERATE: "local" };
-  await using off = await startEdge({ port: 0, bindings, beside: [local, { ...local, ...callers }] });
-  const [localUrl, guardedUrl] = off.beside;
+  await using off = await startEdge({ port: 0, bindings, otherIsolates: [local, { ...local, ...callers }] });
+  const [localUrl, guardedUrl] = off.otherUrls;
   expect(await ask(`${off.url}/operate`)).toBe(404);
   expect(await ask(`${off.url}/operate/overview`)).toBe(404);
   const overview = `${localUrl}/operate/overview`;

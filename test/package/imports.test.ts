@@ -29,10 +29,13 @@ async function lint(files: Record<string, string>): Promise<string[]> {
 const value = "export const a = 1;\n";
 
 test.each([
-  ["a layer that imports one below it", "core/jobs/a.ts", "../store/b.ts", 0],
-  ["a layer that imports one above it", "core/store/a.ts", "../jobs/b.ts", 1],
+  ["a layer that imports one below it", "core/jobs/a.ts", "../resonate/b.ts", 0],
+  ["a layer that imports one above it", "core/resonate/a.ts", "../jobs/b.ts", 1],
+  ["a layer of core that imports a feature", "core/jobs/a.ts", "../../features/quota/b.ts", 1],
+  ["a composition that imports a feature", "functions/a.ts", "../features/quota/b.ts", 0],
+  ["tool calls that import a feature", "functions/calls/a.ts", "../../features/quota/b.ts", 1],
   ["a room that imports a room above it", "core/jobs/a.ts", "../../worker/b.ts", 1],
-  ["the edge that imports a tool", "functions/app/a.ts", "../../tools/b.ts", 1],
+  ["the edge that imports a tool", "functions/mcp/a.ts", "../../tools/b.ts", 1],
   ["a tool that imports more than the public API", "tools/timer/a.ts", "../../core/jobs/b.ts", 1],
   ["the command line that imports a program of lab/", "cli/launcher/a.ts", "../../lab/b.ts", 1],
   ["a test that imports a tool", "test/e2e/a.test.ts", "../../tools/b.ts", 0],

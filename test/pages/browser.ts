@@ -3,7 +3,7 @@ import axe from "axe-core";
 import type { Browser, BrowserContext, BrowserContextOptions, Frame, Page } from "playwright-core";
 
 /** The longest wait of a test, in milliseconds. It only ends tests that hang. */
-export const PATIENCE = 60_000;
+export const TEST_TIMEOUT_MS = 60_000;
 
 /** Run in a page before its own scripts, makes the browser unable to draw on a canvas. */
 export const NO_CANVAS = "HTMLCanvasElement.prototype.getContext = () => null";
@@ -12,7 +12,7 @@ export const NO_CANVAS = "HTMLCanvasElement.prototype.getContext = () => null";
 export async function startBrowser(): Promise<Browser | undefined> {
   const { chromium } = await import("playwright-core");
   const problems: unknown[] = [];
-  for (const options of [bundled, installed]) {
+  for (const options of [bundledBrowser, installedBrowser]) {
     try {
       return await chromium.launch(await options());
     } catch (error) {
@@ -23,7 +23,7 @@ export async function startBrowser(): Promise<Browser | undefined> {
   return undefined;
 }
 
-async function bundled() {
+async function bundledBrowser() {
   const { default: chromium } = await import("@sparticuz/chromium");
   // Some of its arguments are for environments that permit one process only.
   const args = chromium.args.filter(
@@ -32,7 +32,7 @@ async function bundled() {
   return { executablePath: await chromium.executablePath(), args };
 }
 
-const installed = async () => ({ channel: "chrome" });
+const installedBrowser = async () => ({ channel: "chrome" });
 
 /** Has a page poll now, as one does that becomes visible. */
 export const poll = (page: Page): Promise<unknown> =>
@@ -50,7 +50,7 @@ export interface Visitor extends AsyncDisposable {
 
 export async function visit(browser: Browser, origin: string, options: BrowserContextOptions = {}): Promise<Visitor> {
   const context = await browser.newContext({ locale: "en-GB", timezoneId: "Europe/Berlin", ...options });
-  context.setDefaultTimeout(PATIENCE);
+  context.setDefaultTimeout(TEST_TIMEOUT_MS);
   const requests: string[] = [];
   const complaints: string[] = [];
   context.on("request", (request) => requests.push(request.url()));

@@ -89,15 +89,15 @@ test.runIf(browser)("the front page and a job's page say that no worker takes it
   await rpc(stack.url, "tools/call", timer, { capabilities: {} });
   const [front, own] = await Promise.all([visitor.open("/"), visitor.open("/jobs/timer_not%20taken")]);
   const workers = front.getByRole("listitem").filter({ hasText: "Workers" });
-  const shown = (hasText: string | RegExp) =>
+  const waitForText = (hasText: string | RegExp) =>
     until(`workers: ${hasText}`, async () => {
       await poll(front);
       return (await workers.filter({ hasText }).count()) > 0;
     });
-  await shown(/jobs are waiting: no worker takes them · timer_not taken for \d/);
+  await waitForText(/jobs are waiting: no worker takes them · timer_not taken for \d/);
   await own.getByText("Waits for a worker").waitFor();
   await worker?.start();
-  await shown("no job of yours waits for one");
+  await waitForText("no job of yours waits for one");
   await own.getByText("Waits for a worker").waitFor({ state: "detached" });
   await Promise.all([front.close(), own.close()]);
 });

@@ -9,16 +9,16 @@ export const PAGES = ["index.html", "jobs.html", "job.html"];
 /** The files that a page of this checkout loads, including those that it may load later, such as for a chart. */
 export async function filesOf(page: string): Promise<Map<string, Buffer>> {
   await buildPages();
-  const found = new Map<string, Buffer>();
+  const files = new Map<string, Buffer>();
   const load = async (name: string): Promise<void> => {
-    if (found.has(name)) return;
+    if (files.has(name)) return;
     const content = await readFile(join(pagesFolder(), name));
-    found.set(name, content);
-    const named = content.toString().matchAll(/(?:\/assets\/|["']\.\/)([\w-]+\.(?:js|css|svg))/g);
-    for (const [, next = ""] of named) await load(next);
+    files.set(name, content);
+    const references = content.toString().matchAll(/(?:\/assets\/|["']\.\/)([\w-]+\.(?:js|css|svg))/g);
+    for (const [, next = ""] of references) await load(next);
   };
   await load(page);
-  return found;
+  return files;
 }
 
 /** The total size of a page's files, each compressed, in bytes. */

@@ -9,7 +9,7 @@ import { fromStored } from "../../core/author/values.ts";
 import { JournalRecord } from "../../core/engine/journal.ts";
 import type { Runnable } from "../../core/engine/runtime.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
-import { stepsToKeep } from "../../features/resume/resume.ts";
+import { stepsToKeep } from "../../features/resume/steps-to-keep.ts";
 import type { Death, Dependencies, Plan } from "../../testing/simulation/plan.ts";
 import { type TrialResult, trial } from "../../testing/simulation/trial.ts";
 import { program } from "./arbitrary.ts";

@@ -85,7 +85,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const all = { ...inside(), ...key, ...bindings };
     return startEdge({
       ...{ port, data: account?.data ?? made, entry: programs?.edge, inspectorPort },
-      ...{ bindings: all, beside: options.beside && [{ ...all, ...options.beside }] },
+      ...{ bindings: all, otherIsolates: options.beside && [{ ...all, ...options.beside }] },
     });
   };
 
@@ -101,7 +101,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   // In an account, workers reach their server only through the running edge.
   if (!account) await startWorkers();
-  const { port, process, beside } = await serve(account?.port ?? 0);
+  const { port, process, otherUrls } = await serve(account?.port ?? 0);
   const edge = part(watch(process), async () => watch((await serve(port)).process));
   disposePart(started, edge);
   if (account) await startWorkers();
@@ -110,7 +110,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const origin = `http://127.0.0.1:${port}`;
   return {
     edge,
-    beside: `${beside[0]}/mcp`,
+    beside: `${otherUrls[0]}/mcp`,
     origin,
     url: `${origin}/mcp`,
     workers,

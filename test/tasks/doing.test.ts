@@ -59,7 +59,7 @@ test("shows a range's question, and then how many of its months it has", async (
   await tasksAt(stack.url, "token-of-ada", TASKS).call("weather_range", { ...range, confirm: true });
   await shown(job, taskId, /^24 of 25 months$/);
   // The worker logs the activity too, for display in the terminal.
-  const all = stack.workers[0]?.process.logs().filter(({ msg }) => msg === "job goes on") ?? [];
+  const all = stack.workers[0]?.process.logs().filter(({ msg }) => msg === "job progress") ?? [];
   expect(all.map(({ doing }) => doing)).toContain("24 of 25 months");
 });
 

@@ -6,7 +6,7 @@ import type { AnswerEntry, FeedEntry } from "../../core/jobs/feed/progress-feed.
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { feedEntryId, journalEntryId } from "../../core/resonate/ids.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
-import { SIGN } from "../../features/crash-loop/crash-loop.ts";
+import { ALIVE } from "../../features/crash-loop/crash-loop.ts";
 import { until } from "../../testing/simulation/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
@@ -143,7 +143,7 @@ async function expectRecords(the: Scene): Promise<void> {
   for (let n = 1; ; n++) {
     const entry = (await the.record(n))?.param.data as JournalEntry | undefined;
     if (!entry) break;
-    if (entry.kind !== SIGN.kind || entry.op !== SIGN.op) asked.push(`${entry.kind} ${entry.op}`);
+    if (entry.kind !== ALIVE.kind || entry.op !== ALIVE.op) asked.push(`${entry.kind} ${entry.op}`);
   }
   expect(asked).toEqual(["ask q1", "ask q2", "ask q3"]);
 }

@@ -8,7 +8,7 @@ import { until } from "../../testing/simulation/program.ts";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { COUNTING, type HttpServer, serve } from "./servers.ts";
-import { connect, linesOf, structuredOf, wrapped } from "./support.ts";
+import { connect, linesOf, structuredOf, wrappedStack } from "./support.ts";
 
 describe.each(["stdio", "HTTP"])("over %s", (way) => {
   let file: string;
@@ -17,10 +17,10 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
   beforeAll(async () => {
     file = join(await mkdtemp(join(tmpdir(), "at-once-")), "calls");
     if (way === "HTTP") server = await serve(COUNTING, [], { CALLS: file });
-    const where: Omit<WrapOptions, "name"> = server
+    const target: Omit<WrapOptions, "name"> = server
       ? { url: server.url, allowPrivate: true }
       : { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
-    stack = await wrapped({ name: "counting", ...where, after: 1_000 }, { atOnce: true });
+    stack = await wrappedStack({ name: "counting", ...target, after: 1_000 }, { atOnce: true });
   });
   afterAll(async () => {
     await stack?.[Symbol.asyncDispose]();
@@ -49,8 +49,8 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     const before = (await jobs()).length;
     expect(await call("read", { id: "a" })).toMatchObject({ text: "read a is done", isError: false });
     expect(await call("fails", { id: "a" })).toMatchObject({ text: "no a today", isError: true });
-    const said = { content: [{ type: "text", text: "x", _meta: { of: 1 } }], structuredContent: { a: 1 } };
-    expect(await call("says", { answer: JSON.stringify(said) })).toMatchObject({ content: said.content, a: 1 });
+    const answer = { content: [{ type: "text", text: "x", _meta: { of: 1 } }], structuredContent: { a: 1 } };
+    expect(await call("says", { answer: JSON.stringify(answer) })).toMatchObject({ content: answer.content, a: 1 });
     expect(await linesOf(file, " a")).toEqual(["read a", "fails a"]);
     expect(await jobs()).toHaveLength(before);
     expect((await call("write", { id: "n", job_name: "n" })).text).toBe("write n is done");
@@ -76,14 +76,14 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
 
   test("a call whose worker dies is sent again if it only reads; otherwise its outcome is found or reported as unknown", async () => {
     const calls = ["write", "read"].map((name) => call(name, { id: `${name}-killed`, ms: 4_000 }));
-    const found = await Promise.all(calls);
+    const answers = await Promise.all(calls);
     await stack.workers[0]?.kill();
     await stack.workers[0]?.start();
-    const [written = {}, read = {}] = await Promise.all(found.map(({ job_name }) => end(job_name)));
-    expect(JSON.stringify(read)).toContain("read read-killed is done");
+    const [writeResult = {}, readResult = {}] = await Promise.all(answers.map(({ job_name }) => end(job_name)));
+    expect(JSON.stringify(readResult)).toContain("read read-killed is done");
     expect(await linesOf(file, " write-killed")).toEqual(["write write-killed"]);
     // A program, and a call in it, outlive the worker.
-    expect(JSON.stringify(written)).toContain(way === "stdio" ? "write write-killed is done" : "effect is unknown");
+    expect(JSON.stringify(writeResult)).toContain(way === "stdio" ? "write write-killed is done" : "effect is unknown");
   });
 
   test("while the store is away, a call that ends at once is answered, and one that takes longer gets an error that says what is known", async () => {
@@ -120,13 +120,13 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
       const abort = new AbortController();
       const options = { signal: abort.signal, onprogress: () => {} };
       const calling = client.callTool({ name: "steps", arguments: { id: `left-${era}`, ms: 60_000 } }, options);
-      const failed = calling.then(
+      const hasFailed = calling.then(
         () => false,
         () => true,
       );
       await until("the call", async () => (await linesOf(file, `steps left-${era}`)).length === 1);
       abort.abort();
-      expect(await failed).toBe(true);
+      expect(await hasFailed).toBe(true);
       await until(
         "the server to hear of it",
         async () => (await linesOf(file, `cancelled left-${era}`)).length === 1,
@@ -140,9 +140,9 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
     const before = (await jobs()).length;
     const client = await connect(stack.url);
     const _meta = { "durable-mcp/labels": ["mine"] };
-    const labelled = await client.callTool({ name: "write", arguments: { id: "labelled" }, _meta });
+    const answer = await client.callTool({ name: "write", arguments: { id: "labelled" }, _meta });
     await client.close();
-    expect(labelled.isError).not.toBe(true);
+    expect(answer.isError).not.toBe(true);
     expect(await jobs()).toHaveLength(before + 1);
   });
 
@@ -158,7 +158,7 @@ describe.each(["stdio", "HTTP"])("over %s", (way) => {
 test("a call that became a job may wait for an answer for longer than its timeout", async () => {
   const env = { CALLS: join(await mkdtemp(join(tmpdir(), "at-once-")), "calls") };
   const program = { command: process.execPath, args: [COUNTING], env };
-  await using stack = await wrapped({ name: "counting", ...program, timeout: 1_000 }, { atOnce: true });
+  await using stack = await wrappedStack({ name: "counting", ...program, timeout: 1_000 }, { atOnce: true });
   const client = await connect(stack.url, "2025", { elicitation: { form: {} } });
   client.setRequestHandler("elicitation/create", async () => {
     await delay(3_000);

@@ -7,7 +7,7 @@ import { until } from "../../testing/simulation/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { COUNTING, serve } from "./servers.ts";
-import { connect, linesOf, structuredOf, wrapped } from "./support.ts";
+import { connect, linesOf, structuredOf, wrappedStack } from "./support.ts";
 
 const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
 
@@ -15,7 +15,7 @@ const callsFile = async () => join(await mkdtemp(join(tmpdir(), "counting-")), "
 
 /** A stack that knows its callers, each of whom has a token. */
 async function forCallers(options: WrapOptions, env: Record<string, string> = {}) {
-  const stack = await wrapped(options, { bindings: bearerBindings(TOKENS), env, atOnce: true });
+  const stack = await wrappedStack(options, { bindings: bearerBindings(TOKENS), env, atOnce: true });
   const call = async (who: keyof typeof TOKENS, name: string, args: object) => {
     const client = await connect(stack.url, "2026", {}, bearer(TOKENS[who]));
     try {
@@ -56,7 +56,7 @@ test("calls with the same arguments are one job while its result is fresh, per c
   expect((await linesOf(file)).filter((line) => line === "write w")).toHaveLength(1);
 });
 
-test("one caller's calls never take all turns, so another's go on", async () => {
+test("one caller's calls never take all turns, so another's continue", async () => {
   const file = await callsFile();
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
   await using stack = await forCallers({ name: "counting", ...program, concurrency: 4, after: 100 });
@@ -65,8 +65,8 @@ test("one caller's calls never take all turns, so another's go on", async () => 
   await until("the calls", async () => (await linesOf(file)).length === 3);
   for (const who of ["bob", "eve", "bob"] as const) {
     const { job_name, text } = await stack.call(who, "write", { id: who });
-    const ended = job_name === undefined ? text : await stack.call(who, "await_result", { job_names: [job_name] });
-    expect(JSON.stringify(ended)).toContain(`write ${who} is done`);
+    const result = job_name === undefined ? text : await stack.call(who, "await_result", { job_names: [job_name] });
+    expect(JSON.stringify(result)).toContain(`write ${who} is done`);
   }
   expect((await linesOf(file)).filter((line) => line.includes("ada"))).toHaveLength(3);
   // Jobs of known callers are counted, so even a call that ends at once is a job.
@@ -91,21 +91,21 @@ test.each(["http", "stdio"])(
     await using server = await serve(COUNTING, [], { CALLS: file });
     const isHttp = how === "http";
     const name = isHttp ? "x-whose" : "WHOSE";
-    const where: Partial<WrapOptions> = isHttp
+    const target: Partial<WrapOptions> = isHttp
       ? { url: server.url, allowPrivate: true, headers: { "x-whose": "nobody" } }
       : { command: process.execPath, args: [COUNTING], env: { CALLS: file, WHOSE: "nobody" } };
     const credentials = JSON.stringify({ ada: { [name]: "ada's" }, bob: { [name]: "bob's" } });
     // Listing the tools has no caller, and needs none.
     vi.stubEnv("CREDENTIALS", credentials);
     await using stack = await forCallers(
-      { name: "counting", ...where, credentials: "CREDENTIALS" },
+      { name: "counting", ...target, credentials: "CREDENTIALS" },
       { CREDENTIALS: credentials },
     );
     expect(await stack.call("ada", "whose", { id: "1" })).toMatchObject({ text: "ada's" });
     expect(await stack.call("bob", "whose", { id: "2" })).toMatchObject({ text: "bob's" });
     expect(await stack.call("ada", "whose", { id: "3" })).toMatchObject({ text: "ada's" });
-    const refused = await stack.call("eve", "whose", { id: "4", job_name: "eve" });
-    const why = refused.isError ? refused : await stack.call("eve", "await_result", { job_names: [refused.job_name] });
+    const answer = await stack.call("eve", "whose", { id: "4", job_name: "eve" });
+    const why = answer.isError ? answer : await stack.call("eve", "await_result", { job_names: [answer.job_name] });
     expect(JSON.stringify(why)).toContain("this caller has no credentials for counting");
     expect((await linesOf(file)).toSorted()).toEqual(["whose 1", "whose 2", "whose 3"]);
   },

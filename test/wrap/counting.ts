@@ -20,7 +20,7 @@ const { CALLS = "", PIDS, PORT, STREAMS } = process.env;
 
 const note = (what: string) => appendFileSync(CALLS, `${what}\n`);
 const text = (text: string) => ({ content: [{ type: "text" as const, text }] });
-const elapsed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const question = (id: string) => ({
   message: `Write ${id}?`,
@@ -31,15 +31,25 @@ const question = (id: string) => ({
   },
 });
 
+const inputSchema = { id: z.string(), ms: z.number().default(0) };
+
 function counting(): McpServer {
   const capabilities = { logging: {}, tasks: { cancel: {}, requests: { tools: { call: {} } } } };
   const taskStore = new Tasks();
   const taskMessageQueue = new InMemoryTaskMessageQueue();
   const server = new McpServer({ name: "counting", version: "1.0.0" }, { capabilities, taskStore, taskMessageQueue });
-  const inputSchema = { id: z.string(), ms: z.number().default(0) };
+  registerTools(server);
+  registerNotifyingTools(server);
+  registerAskingTools(server);
+  registerTask(server);
+  return server;
+}
+
+/** Tools that only answer, or end the program. */
+function registerTools(server: McpServer): void {
   const after = async ({ id, ms }: { id: string; ms: number }, tool: string) => {
     note(`${tool} ${id}`);
-    await elapsed(ms);
+    await delay(ms);
     return text(`${tool} ${id} is done`);
   };
   server.registerTool("write", { description: "Writes.", inputSchema }, (args) => after(args, "write"));
@@ -67,6 +77,14 @@ function counting(): McpServer {
     return JSON.parse(answer);
   });
   server.registerTool("says.a", { inputSchema: {} }, () => text("another tool"));
+  server.registerTool("grow", { inputSchema: {} }, () => {
+    server.registerTool("late", { description: "Came late.", inputSchema: {} }, () => text("late"));
+    return text("grown");
+  });
+}
+
+/** Tools that send notifications before they answer. */
+function registerNotifyingTools(server: McpServer): void {
   server.registerTool("logs", { inputSchema }, async ({ id }, { sendNotification }) => {
     console.error(`${id} beside it`);
     // Over stdio these lines stand among the messages, and are not messages.
@@ -77,15 +95,30 @@ function counting(): McpServer {
     }
     return text("logged");
   });
+  server.registerTool("steps", { inputSchema }, async ({ id, ms }, { _meta, sendNotification, signal }) => {
+    note(`steps ${id}`);
+    signal.addEventListener("abort", () => note(`cancelled ${id}`));
+    for (let progress = 1; progress <= 10 && !signal.aborted; progress++) {
+      await delay(ms / 10);
+      const progressToken = _meta?.progressToken ?? "";
+      const params = { progressToken, progress, total: 10, message: `step ${progress}` };
+      await sendNotification({ method: "notifications/progress", params });
+    }
+    return text(`steps ${id} are done`);
+  });
+}
+
+/** Tools that send requests to their client. */
+function registerAskingTools(server: McpServer): void {
   server.registerTool("samples", { inputSchema }, async ({ id }, { sendRequest }) => {
     note(`samples ${id}`);
-    const asked = (method: string, params: object) =>
+    const answerTo = (method: string, params: object) =>
       sendRequest({ method, params } as never, z.any()).then(
         () => "answered",
         (error: Error) => error.message,
       );
     return text(
-      `${await asked("sampling/createMessage", { messages: [], maxTokens: 1 })}; ${await asked("roots/list", {})}`,
+      `${await answerTo("sampling/createMessage", { messages: [], maxTokens: 1 })}; ${await answerTo("roots/list", {})}`,
     );
   });
   server.registerTool("asks", { description: "Asks, then writes.", inputSchema }, async ({ id }, { sendRequest }) => {
@@ -95,6 +128,10 @@ function counting(): McpServer {
     note(`answered ${id}`);
     return text(JSON.stringify(answer));
   });
+}
+
+/** A tool whose call becomes a task, which asks. */
+function registerTask(server: McpServer): void {
   const research = { inputSchema, execution: { taskSupport: "required" as const } };
   const researching: ToolTaskHandler<typeof inputSchema> = {
     async createTask({ id, ms }, { taskStore, sendRequest }) {
@@ -102,17 +139,17 @@ function counting(): McpServer {
       const task = await taskStore.createTask({ ttl: 600_000, pollInterval: 200 });
       const { taskId } = task;
       const work = async () => {
-        await elapsed(ms);
+        await delay(ms);
         await taskStore.updateTaskStatus(taskId, "input_required");
         const answer = sendRequest({ method: "elicitation/create", params: question(id) }, z.any(), {
           relatedTask: { taskId },
           timeout: 600_000,
         } as object);
         note(`asked ${id}`);
-        const told = await answer;
+        const answerContent = await answer;
         note(`answered ${id}`);
         await taskStore.updateTaskStatus(taskId, "working");
-        await taskStore.storeTaskResult(taskId, "completed", text(JSON.stringify(told)));
+        await taskStore.storeTaskResult(taskId, "completed", text(JSON.stringify(answerContent)));
       };
       work().catch((error) => note(`${error} ${id}`));
       return { task };
@@ -121,31 +158,15 @@ function counting(): McpServer {
     getTaskResult: async (_args, { taskStore, taskId }) => (await taskStore.getTaskResult(taskId)) as never,
   };
   server.experimental.tasks.registerToolTask("research", research, researching);
-  server.registerTool("steps", { inputSchema }, async ({ id, ms }, { _meta, sendNotification, signal }) => {
-    note(`steps ${id}`);
-    signal.addEventListener("abort", () => note(`cancelled ${id}`));
-    for (let progress = 1; progress <= 10 && !signal.aborted; progress++) {
-      await elapsed(ms / 10);
-      const progressToken = _meta?.progressToken ?? "";
-      const params = { progressToken, progress, total: 10, message: `step ${progress}` };
-      await sendNotification({ method: "notifications/progress", params });
-    }
-    return text(`steps ${id} are done`);
-  });
-  server.registerTool("grow", { inputSchema: {} }, () => {
-    server.registerTool("late", { description: "Came late.", inputSchema: {} }, () => text("late"));
-    return text("grown");
-  });
-  return server;
 }
 
 /** Notes when a task is first polled, because by then the client has recorded the task. */
 class Tasks extends InMemoryTaskStore {
-  readonly #seen = new Set<string>();
+  readonly #polledIds = new Set<string>();
 
   override getTask(id: string) {
-    if (!this.#seen.has(id)) note(`looked ${id}`);
-    this.#seen.add(id);
+    if (!this.#polledIds.has(id)) note(`looked ${id}`);
+    this.#polledIds.add(id);
     return super.getTask(id);
   }
 }

@@ -7,7 +7,7 @@ import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { subscribe } from "../tasks/support.ts";
 import { EVERYTHING, serve } from "./servers.ts";
-import { connect, structuredOf, wrapped } from "./support.ts";
+import { connect, structuredOf, wrappedStack } from "./support.ts";
 
 /** Every tool whose answer is always the same, with arguments. */
 const CALLS: readonly [tool: string, args: Record<string, unknown>][] = [
@@ -35,7 +35,19 @@ const timeless = (answer: object): unknown =>
   );
 
 /** The variables that describe the system and hold no secrets. The worker gets them from this process. */
-const HARMLESS = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "VIRTUAL_ENV"];
+const SYSTEM_VARIABLES = [
+  "HOME",
+  "LANG",
+  "LC_ALL",
+  "LOGNAME",
+  "PATH",
+  "SHELL",
+  "TERM",
+  "TMPDIR",
+  "TZ",
+  "USER",
+  "VIRTUAL_ENV",
+];
 
 describe.each([
   ["stdio", async (): Promise<WrapOptions> => ({ name: "everything", command: process.execPath, args: [EVERYTHING] })],
@@ -51,7 +63,7 @@ describe.each([
   let direct: Client;
   let through: Client;
   beforeAll(async () => {
-    stack = await wrapped(await options());
+    stack = await wrappedStack(await options());
     through = await connect(stack.url);
     direct = new Client({ name: "test", version: "1.0.0" }, { capabilities: { elicitation: { form: {} } } });
     await direct.connect(new StdioClientTransport({ command: process.execPath, args: [EVERYTHING], stderr: "ignore" }));
@@ -61,23 +73,23 @@ describe.each([
   });
 
   test("lists the server's tools as they are", async () => {
-    const there = (await direct.listTools()).tools;
-    const here = (await through.listTools()).tools;
-    for (const tool of there) {
+    const expected = (await direct.listTools()).tools;
+    const actual = (await through.listTools()).tools;
+    for (const tool of expected) {
       const { inputSchema, outputSchema, execution: _, ...rest } = tool;
-      const found = here.find(({ name }) => name === tool.name);
-      expect(found, tool.name).toMatchObject(rest);
-      expect(found?.inputSchema).toMatchObject(inputSchema);
-      const { anyOf = [] } = (found?.outputSchema ?? {}) as { anyOf?: unknown[] };
+      const listedTool = actual.find(({ name }) => name === tool.name);
+      expect(listedTool, tool.name).toMatchObject(rest);
+      expect(listedTool?.inputSchema).toMatchObject(inputSchema);
+      const { anyOf = [] } = (listedTool?.outputSchema ?? {}) as { anyOf?: unknown[] };
       if (outputSchema) expect(anyOf[0]).toMatchObject({ properties: outputSchema.properties });
     }
   });
 
   test.each(CALLS)("%s %j", async (name, args) => {
-    const there = await direct.callTool({ name, arguments: args });
-    const here = await through.callTool({ name, arguments: args });
-    const { _meta, ...rest } = here as Record<string, unknown>;
-    expect(timeless(rest)).toEqual(timeless(there));
+    const expected = await direct.callTool({ name, arguments: args });
+    const actual = await through.callTool({ name, arguments: args });
+    const { _meta, ...rest } = actual as Record<string, unknown>;
+    expect(timeless(rest)).toEqual(timeless(expected));
   });
 
   test.each(["toggle-simulated-logging", "toggle-subscriber-updates"])("%s", async (name) => {
@@ -93,8 +105,8 @@ describe.each([
     const links = (content as { type: string; uri: string }[]).filter(({ type }) => type === "resource_link");
     expect(links).toHaveLength(3);
     for (const { uri } of links) {
-      const [here, there] = await Promise.all([through.readResource({ uri }), direct.readResource({ uri })]);
-      expect(timeless(here.contents)).toEqual(timeless(there.contents));
+      const [actual, expected] = await Promise.all([through.readResource({ uri }), direct.readResource({ uri })]);
+      expect(timeless(actual.contents)).toEqual(timeless(expected.contents));
     }
     const missing = through.readResource({ uri: "demo://resource/none" });
     await expect(missing).rejects.toMatchObject({
@@ -112,8 +124,8 @@ describe.each([
       { name: "args-prompt", arguments: { city: "Oslo", state: "Oslo" } },
       { name: "resource-prompt", arguments: { resourceType: "Text", resourceId: "1" } },
     ]) {
-      const [here, there] = await Promise.all([client.getPrompt(params), direct.getPrompt(params)]);
-      expect(timeless(here.messages)).toEqual(timeless(there.messages));
+      const [actual, expected] = await Promise.all([client.getPrompt(params), direct.getPrompt(params)]);
+      expect(timeless(actual.messages)).toEqual(timeless(expected.messages));
     }
     await expect(client.getPrompt({ name: "args-prompt" })).rejects.toMatchObject({
       code: -32602,
@@ -125,12 +137,12 @@ describe.each([
     expect(resources).toEqual((await direct.listResources()).resources.filter(isListed));
     const [first] = resources;
     if (first) {
-      const [here, there] = await Promise.all([client.readResource(first), direct.readResource(first)]);
-      expect(here.contents).toEqual(there.contents);
+      const [actual, expected] = await Promise.all([client.readResource(first), direct.readResource(first)]);
+      expect(actual.contents).toEqual(expected.contents);
     }
     const { resourceTemplates } = await client.listResourceTemplates();
-    const own = (await direct.listResourceTemplates()).resourceTemplates;
-    expect(resourceTemplates.filter(({ uriTemplate }) => !uriTemplate.startsWith("job:"))).toEqual(own);
+    const directTemplates = (await direct.listResourceTemplates()).resourceTemplates;
+    expect(resourceTemplates.filter(({ uriTemplate }) => !uriTemplate.startsWith("job:"))).toEqual(directTemplates);
     for (const params of [
       { ref: { type: "ref/prompt", name: "completable-prompt" }, argument: { name: "department", value: "S" } },
       {
@@ -139,12 +151,12 @@ describe.each([
         context: { arguments: { department: "Sales" } },
       },
       {
-        ref: { type: "ref/resource", uri: own[0]?.uriTemplate ?? "" },
+        ref: { type: "ref/resource", uri: directTemplates[0]?.uriTemplate ?? "" },
         argument: { name: "resourceId", value: "1" },
       },
     ] as const) {
-      const [here, there] = await Promise.all([client.complete(params), direct.complete(params)]);
-      expect(here.completion).toEqual(there.completion);
+      const [actual, expected] = await Promise.all([client.complete(params), direct.complete(params)]);
+      expect(actual.completion).toEqual(expected.completion);
     }
     await client.close();
   });
@@ -168,7 +180,7 @@ describe.each([
       const { content } = await through.callTool({ name: "get-env", arguments: {} });
       const [first] = content as { text: string }[];
       expect(Object.keys(JSON.parse(first?.text ?? "")).sort()).toEqual(
-        HARMLESS.filter((name) => process.env[name] !== undefined),
+        SYSTEM_VARIABLES.filter((name) => process.env[name] !== undefined),
       );
     },
   );

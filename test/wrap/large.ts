@@ -3,7 +3,7 @@ import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import * as z from "zod";
 
-const MB = 1_000_000 * Number(process.env.SIZE ?? 1);
+const TEXT_BYTES = 1_000_000 * Number(process.env.SIZE ?? 1);
 
 /** Incompressible bytes, the same each time. */
 function bytes(size: number): Buffer {
@@ -31,23 +31,36 @@ const row = z.object({ id: z.number(), name: z.string(), tags: z.array(z.string(
 const Report = { rows: z.array(row), total: z.number(), by: z.object({ name: z.string(), notes: z.string() }) };
 
 const server = new McpServer({ name: "large", version: "1.0.0" });
-server.registerTool("text", {}, () => ({ content: [{ type: "text", text: text(MB) }] }));
+server.registerTool("text", {}, () => ({ content: [{ type: "text", text: text(TEXT_BYTES) }] }));
 server.registerTool("image", {}, () => ({
   content: [
     { type: "text", text: "a large one" },
-    { type: "image", data: bytes(0.75 * MB).toString("base64"), mimeType: "image/png", annotations: { priority: 1 } },
+    {
+      type: "image",
+      data: bytes(0.75 * TEXT_BYTES).toString("base64"),
+      mimeType: "image/png",
+      annotations: { priority: 1 },
+    },
   ],
 }));
 server.registerTool("report", { outputSchema: Report }, () => {
-  const rows = Array.from({ length: MB / 200 }, (_, id) => ({ id, name: `row "${id}" €`, tags: ["a", "😀", "\\"] }));
-  const structuredContent = { rows, total: rows.length, by: { name: "a server", notes: "n".repeat(0.75 * MB) } };
+  const rows = Array.from({ length: TEXT_BYTES / 200 }, (_, id) => ({
+    id,
+    name: `row "${id}" €`,
+    tags: ["a", "😀", "\\"],
+  }));
+  const structuredContent = {
+    rows,
+    total: rows.length,
+    by: { name: "a server", notes: "n".repeat(0.75 * TEXT_BYTES) },
+  };
   return { structuredContent, content: [{ type: "text", text: "a report" }] };
 });
-server.registerTool("fails", {}, () => ({ isError: true, content: [{ type: "text", text: text(MB) }] }));
+server.registerTool("fails", {}, () => ({ isError: true, content: [{ type: "text", text: text(TEXT_BYTES) }] }));
 server.registerResource("image", "large://image", {}, ({ href: uri }) => ({
-  contents: [{ uri, mimeType: "image/png", blob: bytes(0.75 * MB).toString("base64") }],
+  contents: [{ uri, mimeType: "image/png", blob: bytes(0.75 * TEXT_BYTES).toString("base64") }],
 }));
 server.registerResource("film", "large://film", {}, ({ href: uri }) => ({
-  contents: [{ uri, mimeType: "video/mp4", blob: bytes(4 * MB).toString("base64") }],
+  contents: [{ uri, mimeType: "video/mp4", blob: bytes(4 * TEXT_BYTES).toString("base64") }],
 }));
 await server.connect(new StdioServerTransport());

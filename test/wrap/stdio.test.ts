@@ -8,20 +8,20 @@ import { expect, test } from "vitest";
 import type { Finding } from "../../cli/doctor/finding.ts";
 import { run, until } from "../../testing/simulation/program.ts";
 import { COUNTING, FILESYSTEM } from "./servers.ts";
-import { connect, structuredOf, wrapped } from "./support.ts";
+import { connect, structuredOf, wrappedStack } from "./support.ts";
 
 const folder = () => mkdtemp(join(tmpdir(), "wrapped-"));
 
 test("a program that ends is started again, and the call that ended it is not repeated; a changed list of tools is saved", async () => {
   const file = join(await folder(), "calls");
   const program = { command: process.execPath, args: [COUNTING], env: { CALLS: file } };
-  await using stack = await wrapped({ name: "counting", ...program, follow: true }, { env: { WRAP_FOLLOW: "1" } });
+  await using stack = await wrappedStack({ name: "counting", ...program, follow: true }, { env: { WRAP_FOLLOW: "1" } });
   const client = await connect(stack.url);
   const call = async (name: string, args: object) =>
     structuredOf(await client.callTool({ name, arguments: { ...args } }));
   expect((await call("write", { id: "a" })).text).toBe("write a is done");
-  const crashed = await call("crash", { id: "b" });
-  expect(crashed).toMatchObject({
+  const crash = await call("crash", { id: "b" });
+  expect(crash).toMatchObject({
     isError: true,
     text: expect.stringContaining("whether it had its effect is unknown"),
   });
@@ -35,6 +35,25 @@ test("a program that ends is started again, and the call that ended it is not re
   await client.close();
 });
 
+/** A call of every tool of the file system server, for its root. */
+const FILE_CALLS: readonly [name: string, args: (root: string) => object][] = [
+  ["read_file", (root) => ({ path: join(root, "a.txt"), head: 2 })],
+  ["read_text_file", (root) => ({ path: join(root, "a.txt"), tail: 1 })],
+  ["read_media_file", (root) => ({ path: join(root, "dot.png") })],
+  ["read_multiple_files", (root) => ({ paths: [join(root, "a.txt"), join(root, "none")] })],
+  ["write_file", (root) => ({ path: join(root, "c.txt"), content: "written" })],
+  ["edit_file", (root) => ({ path: join(root, "a.txt"), edits: [{ oldText: "two", newText: "2" }] })],
+  ["edit_file", (root) => ({ path: join(root, "a.txt"), edits: [{ oldText: "none", newText: "" }] })],
+  ["create_directory", (root) => ({ path: join(root, "new") })],
+  ["list_directory", (root) => ({ path: root })],
+  ["list_directory_with_sizes", (root) => ({ path: root })],
+  ["directory_tree", (root) => ({ path: root })],
+  ["move_file", (root) => ({ source: join(root, "c.txt"), destination: join(root, "d.txt") })],
+  ["search_files", (root) => ({ path: root, pattern: "**/*.md" })],
+  ["get_file_info", (root) => ({ path: join(root, "sub", "b.md") })],
+  ["list_allowed_directories", () => ({})],
+];
+
 test("every tool of the file system server answers through the wrap as it does without it, and a repeated edit is made once", async () => {
   const roots = await Promise.all([folder(), folder()]);
   for (const root of roots) {
@@ -44,7 +63,7 @@ test("every tool of the file system server answers through the wrap as it does w
     await writeFile(join(root, "dot.png"), Buffer.from("iVBORw0KGgo=", "base64"));
   }
   const [plain, wrap] = roots as [string, string];
-  await using stack = await wrapped({
+  await using stack = await wrappedStack({
     name: "files",
     command: process.execPath,
     args: [FILESYSTEM, wrap],
@@ -55,34 +74,17 @@ test("every tool of the file system server answers through the wrap as it does w
   await direct.connect(
     new StdioClientTransport({ command: process.execPath, args: [FILESYSTEM, plain], stderr: "ignore" }),
   );
-  const calls: [name: string, args: (root: string) => object][] = [
-    ["read_file", (root) => ({ path: join(root, "a.txt"), head: 2 })],
-    ["read_text_file", (root) => ({ path: join(root, "a.txt"), tail: 1 })],
-    ["read_media_file", (root) => ({ path: join(root, "dot.png") })],
-    ["read_multiple_files", (root) => ({ paths: [join(root, "a.txt"), join(root, "none")] })],
-    ["write_file", (root) => ({ path: join(root, "c.txt"), content: "written" })],
-    ["edit_file", (root) => ({ path: join(root, "a.txt"), edits: [{ oldText: "two", newText: "2" }] })],
-    ["edit_file", (root) => ({ path: join(root, "a.txt"), edits: [{ oldText: "none", newText: "" }] })],
-    ["create_directory", (root) => ({ path: join(root, "new") })],
-    ["list_directory", (root) => ({ path: root })],
-    ["list_directory_with_sizes", (root) => ({ path: root })],
-    ["directory_tree", (root) => ({ path: root })],
-    ["move_file", (root) => ({ source: join(root, "c.txt"), destination: join(root, "d.txt") })],
-    ["search_files", (root) => ({ path: root, pattern: "**/*.md" })],
-    ["get_file_info", (root) => ({ path: join(root, "sub", "b.md") })],
-    ["list_allowed_directories", () => ({})],
-  ];
   const { tools } = await direct.listTools();
-  expect(new Set(calls.map(([name]) => name))).toEqual(new Set(tools.map(({ name }) => name)));
+  expect(new Set(FILE_CALLS.map(([name]) => name))).toEqual(new Set(tools.map(({ name }) => name)));
   // The times of the files and the names of the folders differ.
   const same = (result: object, root: string) =>
     JSON.stringify(result)
       .replaceAll(root, "ROOT")
       .replace(/(created|modified|accessed): [^\\]*/g, "$1");
-  for (const [name, args] of calls) {
-    const there = await direct.callTool({ name, arguments: { ...args(plain) } });
-    const { _meta, ...here } = await through.callTool({ name: `fs_${name}`, arguments: { ...args(wrap) } });
-    expect(same(here, wrap), name).toBe(same(there, plain));
+  for (const [name, args] of FILE_CALLS) {
+    const expected = await direct.callTool({ name, arguments: { ...args(plain) } });
+    const { _meta, ...actual } = await through.callTool({ name: `fs_${name}`, arguments: { ...args(wrap) } });
+    expect(same(actual, wrap), name).toBe(same(expected, plain));
   }
   await direct.close();
   const client = await connect(stack.url, "2025");
@@ -106,20 +108,20 @@ test("doctor shows for each server how its tools are called, and the changes sin
     env: { CALLS: file },
     policies: { read: { freshFor: 60_000, shared: true }, steps: { repeatable: true } },
   };
-  await using stack = await wrapped(options);
+  await using stack = await wrappedStack(options);
   const snapshot = join(stack.root, "snapshot.ts");
   await writeFile(snapshot, (await readFile(snapshot, "utf8")).replace('"Writes."', '"Wrote."'));
   const doctor = run("cli/main.ts", { args: ["doctor", "--url", stack.url, "--json"], cwd: stack.root });
   await doctor.exited;
   const { findings } = JSON.parse(doctor.output().slice(doctor.output().indexOf("{"))) as { findings: Finding[] };
-  const [table, changed] = findings.filter(({ check }) => check === "wrapped counting");
+  const [table, changes] = findings.filter(({ check }) => check === "wrapped counting");
   expect(table).toMatchObject({ status: "ok", detail: expect.stringMatching(/^counting 1\.0\.0, revision 20.*tools/) });
   expect(table?.detail).toMatch(/write +at most once +each call its own job +each caller/);
   expect(table?.detail).toMatch(
     /read +repeatable \(readOnlyHint\) +same arguments, one job for 60 s more +all callers/,
   );
   expect(table?.detail).toMatch(/steps +repeatable \(configured\)/);
-  expect(changed).toMatchObject({
+  expect(changes).toMatchObject({
     status: "warning",
     detail: expect.stringContaining('~ write description: "Wrote." → "Writes."'),
   });

@@ -12,12 +12,12 @@ import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 
-export const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} };
+export const SILENT_LOG: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let count = 0;
 
 /** The files of a project around a server, like those that `sync` writes and the documents show. */
-const FILES = (options: WrapOptions) => ({
+const projectFiles = (options: WrapOptions) => ({
   "package.json": JSON.stringify({ name: options.name, type: "module", "durable-mcp-edge": { wrapped: "runs.ts" } }),
   "server.ts": `import { wrapServer } from "${module("wrap/index.ts")}";
 export const server = wrapServer(${JSON.stringify(options)});
@@ -31,12 +31,12 @@ import { runs } from "./runs.ts";
 await runWorker({ functions: runs });
 `,
   // Like the worker of `wrap`, which its edge reaches directly.
-  "reached.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
+  "direct-worker.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
 import { runWorker } from "${module("worker/index.ts")}";
-import { implemented } from "${module("wrap/worker/implemented.ts")}";
-import { server as wrapped } from "./server.ts";
-const { functions, server } = implemented(wrapped, { snapshot: new URL("./snapshot.ts", import.meta.url) });
-serveCallsOf(wrapped, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });
+import { implementationsOf } from "${module("wrap/worker/implementations.ts")}";
+import { server as definition } from "./server.ts";
+const { functions, server } = implementationsOf(definition, { snapshot: new URL("./snapshot.ts", import.meta.url) });
+serveCallsOf(definition, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });
 await runWorker({ functions });
 `,
 });
@@ -48,33 +48,33 @@ export async function projectOf(options: WrapOptions): Promise<{ root: string; s
   const root = join(".build", `wrap-test-${process.pid}-${++count}`);
   await mkdir(root, { recursive: true });
   const server = new WrappedServer(options, process.env);
-  const snapshot = await server.look(SILENT);
+  const snapshot = await server.currentSnapshot(SILENT_LOG);
   await server.close();
   // Within this time a test has restarted a worker that it killed; the programs of the last worker need not stay longer.
-  const files = FILES({ ...(options.command !== undefined && { keep: 30_000 }), ...options });
+  const files = projectFiles({ ...(options.command !== undefined && { keep: 30_000 }), ...options });
   for (const [name, text] of Object.entries(files)) await writeFile(join(root, name), text);
   await writeSnapshot(pathToFileURL(join(root, "snapshot.ts")), snapshot);
   return { root, snapshot };
 }
 
 /** Starts a stack in front of a server. `atOnce`: whether its edge reaches the worker, as that of `wrap` does. */
-export async function wrapped(
+export async function wrappedStack(
   options: WrapOptions,
   { atOnce = false, ...more }: TestStackOptions & { atOnce?: boolean } = {},
 ): Promise<TestStack & { root: string }> {
   const { root, snapshot } = await projectOf(options);
-  const served = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
-  const reached = atOnce
+  const wrapBindings = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: JSON.stringify(snapshot) };
+  const callsEnv = atOnce
     ? { WRAP_CALLS: `http://127.0.0.1:${await freePort()}`, WRAP_CALLS_TOKEN: randomUUID() }
     : undefined;
-  const started = await startStack({
+  const stack = await startStack({
     edge: "test/wrap/wrap-edge.ts",
-    worker: join(root, reached ? "reached.ts" : "worker.ts"),
+    worker: join(root, callsEnv ? "direct-worker.ts" : "worker.ts"),
     ...more,
-    env: { ...more.env, ...reached },
-    bindings: { ...more.bindings, ...served, ...reached },
+    env: { ...more.env, ...callsEnv },
+    bindings: { ...more.bindings, ...wrapBindings, ...callsEnv },
   });
-  return Object.assign(started, { root });
+  return Object.assign(stack, { root });
 }
 
 /** A client of the 2026 revision, or of the 2025 ones. */
@@ -106,13 +106,13 @@ export function structuredOf(result: {
 }
 
 /** Kills the worker and starts it again. */
-export async function restarted(stack: TestStack): Promise<void> {
+export async function restartWorker(stack: TestStack): Promise<void> {
   await stack.workers[0]?.kill();
   await stack.workers[0]?.start();
 }
 
 /** Waits for the one question of a task, and answers it. */
-export async function answered(stack: TestStack, taskId: string, content: object): Promise<void> {
+export async function answerQuestion(stack: TestStack, taskId: string, content: object): Promise<void> {
   const tasks = tasksAt(stack.url);
   const { inputRequests } = await tasks.reaches(taskId, "input_required", 40_000);
   await tasks.update(taskId, { [Object.keys(inputRequests)[0] ?? ""]: accept(content) });

@@ -4,7 +4,7 @@ import { fromStored, storable, toStored } from "../../core/author/values.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { type HeldTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
 import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
 import { RecordRefused } from "../../core/engine/step-feature.ts";
@@ -51,7 +51,7 @@ function runtimeOf<R extends Partial<Runtime>>(run: NonNullable<Journal["run"]>,
 }
 
 /** Runs one execution and stores its outcome; resolves with the outcome and the worker's memory. @throws {LeaseLost} */
-export async function execute(code: Runnable, args: unknown, acquired: HeldTask, host: Host) {
+export async function execute(code: Runnable, args: unknown, acquired: LeasedTask, host: Host) {
   const { task, promise, cleansUp } = acquired;
   const defaults = {
     jobName: JOB,

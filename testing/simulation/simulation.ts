@@ -3,7 +3,7 @@
  * run a durable function thousands of times a second.
  */
 import { type Clock, machineClock } from "../../core/engine/clock.ts";
-import type { HeldTask } from "../../core/engine/lease/lease.ts";
+import type { LeasedTask } from "../../core/engine/lease/lease.ts";
 import { encodeValue, lineage } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { rootOf } from "../../core/resonate/ids.ts";
@@ -45,12 +45,12 @@ export class Simulation {
   }
 
   /** Acquires a job's task; undefined while the task is not pending. */
-  async acquire(id: string): Promise<HeldTask | undefined> {
+  async acquire(id: string): Promise<LeasedTask | undefined> {
     this.tick();
     const task = this.#state.tasks.get(id);
     if (task?.state !== "pending") return undefined;
     const answer = await this.send("task.acquire", { id, version: task.version, pid: "p", ttl: 2 ** 40 });
-    return answer.status === 200 ? (answer.data as HeldTask) : undefined;
+    return answer.status === 200 ? (answer.data as LeasedTask) : undefined;
   }
 
   /** Ends the lease on a job's task, as the death of its worker does. */

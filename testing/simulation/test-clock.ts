@@ -105,7 +105,7 @@ export class TestClock implements Clock {
     };
   }
 
-  moveTo(moment: number): void {
+  #moveTo(moment: number): void {
     this.#now = Math.max(this.#now, moment);
   }
 
@@ -138,7 +138,7 @@ export class TestClock implements Clock {
       const next = this.next;
       if (next !== undefined && (this.#busy === 0 || idle >= maxIdle(openBefore))) {
         idle = 0;
-        this.moveTo(next);
+        this.#moveTo(next);
         this.#fire();
         continue;
       }

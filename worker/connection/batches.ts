@@ -1,14 +1,14 @@
 import type { Exchange } from "../../core/resonate/connection/client.ts";
 import { LINES, MOST_LINES } from "../../core/resonate/connection/protocol.ts";
 
-/** The largest request that joins a batch, and the largest batch, in characters. */
-const LONGEST = 64_000;
+/** The largest request that joins a batch, and the largest batch. */
+const MAX_BATCH_CHARACTERS = 64_000;
 
-/** How long a server that refused a batch gets single requests, in milliseconds: another server may replace it. */
-const REFUSED_FOR = 5 * 60_000;
+/** How long a server that refused a batch gets single requests: another server may replace it. */
+const SINGLE_REQUESTS_MS = 5 * 60_000;
 
 /** The statuses by which a server that does not know batches refuses one; it has done nothing then. */
-const REFUSALS = [400, 404, 405, 413, 415];
+const REFUSING_STATUSES = [400, 404, 405, 413, 415];
 
 type Answer = Awaited<ReturnType<Exchange>>;
 
@@ -33,7 +33,7 @@ export function batched(post: Exchange): Exchange {
   };
   const send = async (batch: readonly Pending[]) => {
     const answers = batch.length > 1 ? await sendLines(batch).catch((error) => ({ error })) : undefined;
-    if (batch.length > 1 && !answers) refusedUntil = performance.now() + REFUSED_FOR;
+    if (batch.length > 1 && !answers) refusedUntil = performance.now() + SINGLE_REQUESTS_MS;
     for (const [i, { url, body, options, answered }] of batch.entries()) {
       if (!answers) post(url, body, options).then(answered.resolve, answered.reject);
       else if ("error" in answers) answered.reject(answers.error);
@@ -45,13 +45,13 @@ export function batched(post: Exchange): Exchange {
     const [{ url, options }] = batch as [Pending];
     const body = batch.map((each) => each.body).join("\n");
     const answer = await post(url, body, { timeout: options.timeout, type: LINES });
-    if (REFUSALS.includes(answer.status)) return undefined;
+    if (REFUSING_STATUSES.includes(answer.status)) return undefined;
     if (answer.status !== 200) return batch.map(() => answer);
     const lines = answer.text.split("\n");
     return lines.length === batch.length ? lines.map((text) => ({ status: 200, text })) : undefined;
   };
   return (url, body, options) => {
-    if (performance.now() < refusedUntil || body.length > LONGEST) return post(url, body, options);
+    if (performance.now() < refusedUntil || body.length > MAX_BATCH_CHARACTERS) return post(url, body, options);
     if (options.signal?.aborted) return Promise.reject(options.signal.reason);
     const answered = Promise.withResolvers<Answer>();
     if (pending.length === 0) setImmediate(flush);
@@ -66,7 +66,12 @@ function divided(all: readonly Pending[]): Pending[][] {
   let [batch, length]: [Pending[], number] = [[], 0];
   for (const each of all) {
     length += each.body.length;
-    if (batch.length === 0 || batch.length === MOST_LINES || length > LONGEST || each.url !== batch[0]?.url) {
+    if (
+      batch.length === 0 ||
+      batch.length === MOST_LINES ||
+      length > MAX_BATCH_CHARACTERS ||
+      each.url !== batch[0]?.url
+    ) {
       batch = [];
       batches.push(batch);
       length = each.body.length;

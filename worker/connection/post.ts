@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import type { Exchange } from "../../core/resonate/connection/client.ts";
 
 /** The statuses that ask to repeat the request at another address. */
-const REDIRECTS = [307, 308];
+const REDIRECT_STATUSES = [307, 308];
 const MAX_REDIRECTS = 5;
 
 /** Posts with Node's global agents, which keep connections and use a proxy as `fetch` does, but have less overhead. */
@@ -22,7 +22,7 @@ export const post: Exchange = async (url, body, { timeout, signal, type = "appli
       const answer = await send(target, body, options);
       const { statusCode: status = 0, headers } = answer;
       const content = await text(answer);
-      if (!REDIRECTS.includes(status) || !headers.location || redirects === MAX_REDIRECTS)
+      if (!REDIRECT_STATUSES.includes(status) || !headers.location || redirects === MAX_REDIRECTS)
         return { status, text: content };
       target = new URL(headers.location, target).href;
     }

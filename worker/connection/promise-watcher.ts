@@ -1,32 +1,27 @@
 import { LRUCache } from "lru-cache";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { Listening, PromiseWatch, SettlementListener } from "../../core/resonate/connection/promise-watch.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
-/** The default bound on the memory for promises, in characters. */
-const MAX_SIZE = 32_000_000;
+/** The default bound on the memory for promises. */
+const MAX_CHARACTERS = 32_000_000;
+
+/** The memory of a promise besides its value. */
+const PROMISE_CHARACTERS = 500;
 
 /** How long after a promise was forgotten its listeners are called: if many are watched, each call may forget another. */
-const AFTER_FORGOTTEN = 1_000;
-
-/** Called with a promise that has settled; without it if its settlement may have been missed, until it is watched again. */
-type Listener = (promise?: PromiseRecord) => void;
+const CALL_AFTER_MS = 1_000;
 
 interface Watched {
   promise: PromiseRecord;
   /** The connection over which its settlement is reported. */
   connection: number;
   /** By those for whom they listen. */
-  listeners: Map<unknown, Registered>;
+  listeners: Map<unknown, Registration>;
 }
 
-interface Registered {
-  listener: Listener;
-  execution: number;
-}
-
-/** For whom a listener listens, in place of the listener of an earlier execution. */
-interface Listening {
-  by: unknown;
+interface Registration {
+  listener: SettlementListener;
   execution: number;
 }
 
@@ -35,23 +30,23 @@ interface Listening {
  * next `watch` after the connection was lost, because a settlement may have been missed. The standalone server's connections are
  * also replaced while they are quiet.
  */
-export class PromiseWatcher {
+export class PromiseWatcher implements PromiseWatch {
   readonly #client: ResonateClient;
-  readonly #patience: number;
+  readonly #timeoutMs: number;
   readonly #watched: LRUCache<string, Watched>;
   #address = "";
   #connection = 0;
   #isConnected = false;
 
-  /** `patience`: how long an unreachable server is retried, in milliseconds. */
-  constructor(client: ResonateClient, patience: number, maxSize = MAX_SIZE) {
+  /** `timeoutMs`: how long an unreachable server is retried. */
+  constructor(client: ResonateClient, timeoutMs: number, maxCharacters = MAX_CHARACTERS) {
     this.#client = client;
-    this.#patience = patience;
+    this.#timeoutMs = timeoutMs;
     this.#watched = new LRUCache({
-      maxSize,
-      sizeCalculation: ({ promise }) => 500 + (promise.value.data?.length ?? 0),
+      maxSize: maxCharacters,
+      sizeCalculation: ({ promise }) => PROMISE_CHARACTERS + (promise.value.data?.length ?? 0),
       dispose: ({ listeners }, _id, reason) => {
-        if (reason === "evict" && listeners.size > 0) setTimeout(() => tell(listeners), AFTER_FORGOTTEN).unref?.();
+        if (reason === "evict" && listeners.size > 0) setTimeout(() => call(listeners), CALL_AFTER_MS).unref?.();
       },
     });
   }
@@ -63,8 +58,8 @@ export class PromiseWatcher {
     this.#isConnected = true;
     for (const { listeners } of [...this.#watched.values()]) {
       // A server that was restored meanwhile counts executions anew.
-      for (const registered of listeners.values()) registered.execution = 0;
-      tell(listeners);
+      for (const registration of listeners.values()) registration.execution = 0;
+      call(listeners);
     }
   }
 
@@ -72,12 +67,11 @@ export class PromiseWatcher {
     this.#isConnected = false;
   }
 
-  /** Must be called when a promise has been created. One of the same id that was removed before is forgotten. */
   begun({ id, createdAt }: Pick<PromiseRecord, "id" | "createdAt">): void {
     const watched = this.#watched.get(id);
     if (!watched || watched.promise.createdAt >= createdAt) return;
     this.#watched.delete(id);
-    tell(watched.listeners);
+    call(watched.listeners);
   }
 
   /** Must be called when the server reports that a promise has settled. */
@@ -85,18 +79,13 @@ export class PromiseWatcher {
     const watched = this.#watched.get(promise.id);
     if (watched && watched.promise.createdAt > promise.createdAt) return;
     this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Map() });
-    if (watched) tell(watched.listeners, promise);
+    if (watched) call(watched.listeners, promise);
   }
 
-  /**
-   * Resolves with the promise, or undefined if there is none. Calls `listener` when it settles. With `fresh`, asks the server
-   * even if a pending promise is remembered. A promise that settled before `since` is not taken from memory: it may have been
-   * removed, and another one created under its id. `since`: in milliseconds since the epoch, by the server's clock.
-   */
   async watch(
     id: string,
     fresh: boolean,
-    listener: Listener,
+    listener: SettlementListener,
     since = 0,
     { by, execution }: Listening = { by: listener, execution: 0 },
   ): Promise<PromiseRecord | undefined> {
@@ -122,18 +111,17 @@ export class PromiseWatcher {
     if (isPending) register(listeners, by, { listener, execution });
     this.#watched.set(id, { promise, connection, listeners });
     // Nobody may have listened to it since the connection was replaced.
-    if (!isPending && latest) tell(latest.listeners, promise);
+    if (!isPending && latest) call(latest.listeners, promise);
     if (isPending && connection !== this.#connection) listener();
     return promise;
   }
 
-  /** Forgets a listener. */
   leave(id: string, by: unknown): void {
     this.#watched.get(id)?.listeners.delete(by);
   }
 
   async #fetch(id: string): Promise<PromiseRecord | undefined> {
-    const options = { origin: id, patience: this.#patience };
+    const options = { origin: id, patience: this.#timeoutMs };
     if (this.#isConnected) {
       const data = { awaited: id, address: this.#address };
       const answer = await this.#client.send("promise.register_listener", data, options);
@@ -146,10 +134,10 @@ export class PromiseWatcher {
 }
 
 /** An earlier execution, which may still register what it awaited, does not replace the listener of a later one. */
-function register(listeners: Watched["listeners"], by: unknown, registered: Registered): void {
-  if (registered.execution >= (listeners.get(by)?.execution ?? 0)) listeners.set(by, registered);
+function register(listeners: Watched["listeners"], by: unknown, registration: Registration): void {
+  if (registration.execution >= (listeners.get(by)?.execution ?? 0)) listeners.set(by, registration);
 }
 
-function tell(listeners: Watched["listeners"], promise?: PromiseRecord): void {
+function call(listeners: Watched["listeners"], promise?: PromiseRecord): void {
   for (const { listener } of [...listeners.values()]) listener(promise);
 }

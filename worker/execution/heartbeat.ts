@@ -2,7 +2,7 @@ import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 
 /** The most tasks in one request: a server accepts 2 MB. */
-const MOST = 1_000;
+const MAX_TASKS_OF_REQUEST = 1_000;
 
 /** A moment by both clocks: the monotonic clock is never set, and the wall clock goes on while the machine sleeps. */
 interface Moment {
@@ -17,30 +17,26 @@ interface BeatingTask extends LeaseRef {
 
 /** Renews this worker's leases three times within a lease, up to a thousand in one request. */
 export class Heartbeat {
+  /** Whether the server refuses to renew the leases of several jobs in one request, as releases after 0.9.8 do. */
+  isPerJob = false;
   readonly #client: ResonateClient;
   readonly #pid: string;
-  readonly #leaseTime: number;
-  readonly #interval: number;
+  readonly #leaseTimeMs: number;
+  readonly #intervalMs: number;
   readonly #tasks = new Map<string, BeatingTask>();
   #timer: NodeJS.Timeout | undefined;
-  #isPerJob = false;
 
-  constructor(client: ResonateClient, pid: string, leaseTime: number) {
+  constructor(client: ResonateClient, pid: string, leaseTimeMs: number) {
     this.#client = client;
     this.#pid = pid;
-    this.#leaseTime = leaseTime;
-    this.#interval = Math.floor(leaseTime / 3); // a timeout must be a whole number
-  }
-
-  /** Whether the server refuses to renew the leases of several jobs in one request, as releases after 0.9.8 do. */
-  get isPerJob(): boolean {
-    return this.#isPerJob;
+    this.#leaseTimeMs = leaseTimeMs;
+    this.#intervalMs = Math.floor(leaseTimeMs / 3); // a timeout must be a whole number
   }
 
   /** `since`: when the task was requested. */
   start({ id, version }: LeaseRef, since: Moment): void {
     if (this.#tasks.get(id)?.version !== version) this.#tasks.set(id, { id, version, since });
-    this.#timer ??= setInterval(() => void this.#beat(), this.#interval);
+    this.#timer ??= setInterval(() => void this.#beat(), this.#intervalMs);
   }
 
   stop({ id, version }: LeaseRef): void {
@@ -65,7 +61,7 @@ export class Heartbeat {
     const task = this.#tasks.get(id);
     if (task?.version !== version) return false;
     // Even after two missed renewals a third of the lease is left.
-    if (ago(task.since) < 2 * this.#interval) return true;
+    if (ago(task.since) < 2 * this.#intervalMs) return true;
     const sent = now();
     const isRenewed = (await this.#send([task])) === 200;
     const isOurs = await this.isAcquired(task);
@@ -76,18 +72,18 @@ export class Heartbeat {
 
   /** Whether the server still counts the lease of this version. @throws {ResonateUnavailable} */
   async isAcquired({ id, version }: LeaseRef): Promise<boolean> {
-    const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#leaseTime });
+    const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#leaseTimeMs });
     const { state, version: latest } = answer.status === 200 ? answer.data.task : {};
     return state === "acquired" && latest === version;
   }
 
   async #beat(): Promise<void> {
     const tasks = [...this.#tasks.values()];
-    for (let from = 0; from < tasks.length && !this.#isPerJob; from += MOST) {
-      const some = tasks.slice(from, from + MOST);
-      this.#isPerJob = (await this.#renew(some)) === 400 && some.length > 1;
+    for (let from = 0; from < tasks.length && !this.isPerJob; from += MAX_TASKS_OF_REQUEST) {
+      const some = tasks.slice(from, from + MAX_TASKS_OF_REQUEST);
+      this.isPerJob = (await this.#renew(some)) === 400 && some.length > 1;
     }
-    if (this.#isPerJob) await Promise.all(tasks.map((task) => this.#renew([task])));
+    if (this.isPerJob) await Promise.all(tasks.map((task) => this.#renew([task])));
   }
 
   /** The answer does not say which leases were renewed. Only those that cannot have lapsed before it count as renewed. */
@@ -95,15 +91,15 @@ export class Heartbeat {
     const sent = now();
     const status = await this.#send(tasks);
     if (status !== 200) return status;
-    for (const task of tasks) if (ago(task.since) < this.#leaseTime) task.since = sent;
+    for (const task of tasks) if (ago(task.since) < this.#leaseTimeMs) task.since = sent;
     return status;
   }
 
   /** The status of the answer; undefined without one, which is no failure, as the next beat comes before the lease lapses. */
-  async #send(leased: BeatingTask[]): Promise<number | undefined> {
-    const tasks = leased.map(({ id, version }) => ({ id, version }));
+  async #send(beating: BeatingTask[]): Promise<number | undefined> {
+    const tasks = beating.map(({ id, version }) => ({ id, version }));
     const origin = tasks[0]?.id;
-    const options = { ...(origin !== undefined && { origin }), signal: AbortSignal.timeout(this.#interval) };
+    const options = { ...(origin !== undefined && { origin }), signal: AbortSignal.timeout(this.#intervalMs) };
     try {
       return (await this.#client.send("task.heartbeat", { pid: this.#pid, tasks }, options)).status;
     } catch (error) {

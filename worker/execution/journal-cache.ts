@@ -1,43 +1,49 @@
 import { LRUCache } from "lru-cache";
-import { Journal, type JournalRecord } from "../../core/engine/journal.ts";
+import { Journal } from "../../core/engine/journal.ts";
+import { readNewest } from "../../core/engine/runs.ts";
+import type { JobMemory, JobTask } from "../../core/jobs/task-feature.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import type { LastWritten } from "../../features/progress/reporter.ts";
 
-/** The default bound on memory, in bytes. */
-const MAX_SIZE = 64_000_000;
+/** The default bound on memory. */
+const MAX_BYTES = 64_000_000;
 
-/** What the first run of a job takes over from the attempt that it resumes. */
-export interface Resumed {
-  /** The steps that are kept of that attempt. */
-  memo: ReadonlyMap<string, JournalRecord>;
-  /** The arguments of its last run, if that was not the first. */
-  args?: unknown;
-  /** The seed of that run. */
-  seed?: string;
-}
-
-/** What is remembered of a job between two executions. */
-export interface CachedJob {
-  journal: Journal;
-  newestEntry: LastWritten | undefined;
-  resumed?: Resumed | undefined;
-}
+/** The memory of a job besides its records. */
+const JOB_BYTES = 500;
 
 type JobPromise = Pick<PromiseRecord, "id" | "createdAt">;
 
 /** The journals of sleeping jobs. Records never change, so a journal that was read once need not be read again. */
 export class JournalCache {
-  readonly #jobs: LRUCache<string, CachedJob & { createdAt: number }>;
+  readonly #jobs: LRUCache<string, { memory: JobMemory; createdAt: number }>;
 
-  constructor(maxSize = MAX_SIZE) {
-    this.#jobs = new LRUCache({ maxSize, sizeCalculation: ({ journal }) => 500 + journal.size });
+  constructor(maxBytes = MAX_BYTES) {
+    this.#jobs = new LRUCache({
+      maxSize: maxBytes,
+      sizeCalculation: ({ memory }) => JOB_BYTES + memory.journal.size,
+    });
   }
 
-  take({ id, createdAt }: JobPromise): CachedJob {
-    const cached = this.#jobs.get(id);
+  /** The memory of a job, with its journal as the server has it. @throws {LeaseLost} */
+  async read({ promise, lease }: Pick<JobTask, "promise" | "lease">): Promise<JobMemory> {
+    const memory = this.take(promise);
+    const { version } = lease;
+    if (version > 1 && memory.journal.version !== version - 1) {
+      memory.journal = await readNewest(
+        memory.journal,
+        promise.id,
+        (id) => lease.get(id),
+        (id, n) => lease.record(id, n),
+      );
+    }
+    lease.journal = memory.journal;
+    return memory;
+  }
+
+  take({ id, createdAt }: JobPromise): JobMemory {
+    const known = this.#jobs.get(id);
     this.#jobs.delete(id);
     // A job that was removed may have been started again under its id.
-    return cached?.createdAt === createdAt ? cached : { journal: new Journal(), newestEntry: undefined };
+    return known?.createdAt === createdAt ? known.memory : { journal: new Journal() };
   }
 
   /**
@@ -46,11 +52,11 @@ export class JournalCache {
    */
   recordsWanted({ id, version }: LeaseRef): number | undefined {
     if (version === 0) return undefined;
-    const journal = this.#jobs.peek(id)?.journal;
+    const journal = this.#jobs.peek(id)?.memory.journal;
     return journal?.version === version ? 0 : (journal?.last ?? 0) + 1;
   }
 
-  put({ id, createdAt }: JobPromise, cached: CachedJob): void {
-    this.#jobs.set(id, { ...cached, createdAt });
+  put({ id, createdAt }: JobPromise, memory: JobMemory): void {
+    this.#jobs.set(id, { memory, createdAt });
   }
 }

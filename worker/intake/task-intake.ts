@@ -1,42 +1,51 @@
 import PQueue from "p-queue";
-import { kindIn } from "../../core/jobs/caller-record.ts";
+import type { Job } from "../../core/author/job.ts";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
+import type { Observe } from "../../core/jobs/task-feature.ts";
 import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
-import type {
-  Acquired,
-  LeaseRef as Dispatch,
-  PromiseRecord,
-  TaskRecord,
-} from "../../core/resonate/connection/protocol.ts";
-import { localId, splitKey } from "../../core/resonate/ids.ts";
+import type { Acquired, LeaseRef as Dispatch } from "../../core/resonate/connection/protocol.ts";
+import { localId, splitGeneration, splitKey } from "../../core/resonate/ids.ts";
 import { within } from "../../core/resonate/pacing/backoff.ts";
-import { released, running, unhandled, waiting } from "../../features/metrics/metrics.ts";
-import type { Composition } from "../composition.ts";
-import { codeFor, type FoundCode } from "../execution/code.ts";
-import { reasonOf } from "../execution/instruments.ts";
-import { TaskQueue } from "./task-queue.ts";
+import type { Executor } from "../execution/executor.ts";
+import type { FindFunction, TaskFunction } from "../execution/functions.ts";
+import type { Heartbeat } from "../execution/heartbeat.ts";
+import type { TaskLeases } from "../execution/task-leases.ts";
+import { type TaskHandler, TaskQueue } from "./task-queue.ts";
 import { UnhandledTasks } from "./unhandled-tasks.ts";
 
-/** How many tasks are released at the same time when the worker stops. */
-const RELEASES = 32;
+/** How many tasks are released at the same time when the worker stops, and how long that may take. */
+const MAX_CONCURRENT_RELEASES = 32;
+const RELEASE_TIMEOUT_MS = 3_000;
 
-/** How long the release of running tasks may take, in milliseconds. */
-const RELEASE_TIME = 3_000;
-
-/** The pause before a task is claimed again when the server could not be reached, in milliseconds. */
-const CLAIM_AGAIN_AFTER = 1_000;
+/** The pause before a task is claimed again when the server could not be reached. */
+const CLAIM_AGAIN_AFTER_MS = 1_000;
 
 /** How many tasks are claimed ahead of their slots if each needs heartbeats of its own. */
-const AHEAD_PER_JOB = 100;
+const MAX_QUEUED_WITH_OWN_HEARTBEATS = 100;
 
-interface LeasedTask extends Acquired {
-  code: FoundCode;
+interface ClaimedTask extends Acquired {
+  found: TaskFunction;
   kind: string;
-  /** The caller that it belongs to; empty where callers are not told apart. */
+  /** Its name in logs. */
+  name: string;
+  /** The caller that it belongs to; empty without authentication. */
   owner: string;
   /** By `performance.now()`. */
   claimedAt: number;
   isRunning: boolean;
+}
+
+interface IntakeParts {
+  leases: TaskLeases;
+  heartbeat: Heartbeat;
+  find: FindFunction;
+  executor: Executor;
+  observe: Observe;
+  jobs: readonly Job[];
+  namespace: string;
+  leaseTimeMs: number;
+  log: LineLog;
 }
 
 interface IntakeOptions {
@@ -49,18 +58,18 @@ interface IntakeOptions {
  * A task's way through a worker: it is dispatched, queued by kind, claimed (from then on the lease is kept alive), given a slot
  * and executed. A task that cannot run here is released, and so is every task that is left when the worker stops.
  */
-export class TaskIntake {
-  readonly #parts: Composition;
+export class TaskIntake implements TaskHandler<ClaimedTask> {
+  readonly #parts: IntakeParts;
   readonly #options: IntakeOptions;
   /** A queue for each kind of job, so that a kind that waits, for example for a slow service, does not delay the others. */
-  readonly #queues = new Map<string, TaskQueue<LeasedTask>>();
-  readonly #leased = new Set<LeasedTask>();
+  readonly #queues = new Map<string, TaskQueue<ClaimedTask>>();
+  readonly #claimed = new Set<ClaimedTask>();
   readonly #unhandled = new UnhandledTasks((dispatch) => this.#enqueue(dispatch));
-  readonly #releases = new PQueue({ concurrency: RELEASES });
+  readonly #releases = new PQueue({ concurrency: MAX_CONCURRENT_RELEASES });
   #running = 0;
   #isStopping = false;
 
-  constructor(parts: Composition, options: IntakeOptions) {
+  constructor(parts: IntakeParts, options: IntakeOptions) {
     this.#parts = parts;
     this.#options = options;
   }
@@ -70,129 +79,122 @@ export class TaskIntake {
   }
 
   dispatch(dispatch: Dispatch): void {
-    if (!this.#unhandled.holdBack(dispatch)) this.#enqueue(dispatch);
+    if (!this.#unhandled.postpone(dispatch)) this.#enqueue(dispatch);
   }
 
-  /** Releases waiting tasks at once, and running ones that have not ended after `drain` milliseconds. */
-  async stop(drain: number): Promise<void> {
+  /** Releases waiting tasks at once, and running ones that have not ended after `drainTimeoutMs`. */
+  async stop(drainTimeoutMs: number): Promise<void> {
     this.#isStopping = true;
     this.#unhandled.close();
     const idle = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
-    const waiting = this.#release([...this.#leased].filter(({ isRunning }) => !isRunning));
-    await within(Promise.all([idle, waiting]), drain);
-    await within(this.#release([...this.#leased]), RELEASE_TIME);
+    const waiting = this.#release([...this.#claimed].filter(({ isRunning }) => !isRunning));
+    await within(Promise.all([idle, waiting]), drainTimeoutMs);
+    await within(this.#release([...this.#claimed]), RELEASE_TIMEOUT_MS);
     this.#parts.heartbeat.stopAll();
   }
 
   #enqueue(dispatch: Dispatch, isOld = false): void {
-    const { kindOf, namespace } = this.#parts;
-    const kind = kindOf(dispatch.id);
+    const { key, name } = splitKey(localId(dispatch.id, this.#parts.namespace));
+    const { base } = splitGeneration(name);
+    const kind = this.#parts.jobs.find((job) => job.owns(base))?.kind ?? "unknown";
     const queue = this.#queues.get(kind) ?? this.#createQueue(kind);
-    this.#queues.set(kind, queue);
-    queue.add(dispatch, splitKey(localId(dispatch.id, namespace)).key, isOld);
+    queue.add(dispatch, key, isOld);
   }
 
-  #createQueue(kind: string): TaskQueue<LeasedTask> {
-    const { heartbeat, reports } = this.#parts;
+  #createQueue(kind: string): TaskQueue<ClaimedTask> {
+    const queue = new TaskQueue<ClaimedTask>(kind, this.#options.maxTasks, this);
+    this.#queues.set(kind, queue);
+    return queue;
+  }
+
+  get maxClaimed(): number {
     const { maxTasks, maxQueued } = this.#options;
-    return new TaskQueue<LeasedTask>(maxTasks, {
-      claim: (dispatch) => this.#claim(dispatch, kind),
-      run: (task) => this.#run(task),
-      most: () => maxTasks + (heartbeat.isPerJob ? Math.min(maxQueued, AHEAD_PER_JOB) : maxQueued),
-      onWaiting: (more) => {
-        waiting.inc({ job: kind }, more);
-        if (reports) reports.figures.waiting += more;
-      },
-    });
+    const { isPerJob } = this.#parts.heartbeat;
+    return maxTasks + (isPerJob ? Math.min(maxQueued, MAX_QUEUED_WITH_OWN_HEARTBEATS) : maxQueued);
+  }
+
+  queued(kind: string, change: number): void {
+    void this.#parts.observe({ type: "queued", kind, change });
   }
 
   /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
-  async #claim(dispatch: Dispatch, kind: string): Promise<LeasedTask | undefined> {
-    const { acquire, leaseTime, implementations, heartbeat, namespace, log } = this.#parts;
-    const job = localId(dispatch.id, namespace);
+  async claim(dispatch: Dispatch, kind: string): Promise<ClaimedTask | undefined> {
+    const { leases, find, namespace, log } = this.#parts;
+    const name = localId(dispatch.id, namespace);
     try {
-      const acquired = await acquire(dispatch, leaseTime);
+      const acquired = await leases.claim(dispatch, true);
       if (!acquired) return undefined;
-      const { task, promise } = acquired;
-      const code = codeFor(promise, implementations);
-      if (!code) {
-        heartbeat.stop(task);
-        await this.#releaseUnhandled(task, promise, kind);
+      const found = find(acquired.promise);
+      if (!found) {
+        await this.#releaseUnhandled(acquired, kind, name);
         return undefined;
       }
-      const owner = ownerOf(job, promise);
-      const leased = { ...acquired, code, kind, owner, claimedAt: performance.now(), isRunning: false };
-      this.#leased.add(leased);
-      if (this.#isStopping) await this.#release([leased]);
-      return leased;
+      const owner = ownerOf(name, acquired.promise);
+      const claimed = { ...acquired, found, kind, name, owner, claimedAt: performance.now(), isRunning: false };
+      this.#claimed.add(claimed);
+      if (this.#isStopping) await this.#release([claimed]);
+      return claimed;
     } catch (error) {
       const isRefused = error instanceof ResonateRefused;
-      log[isRefused ? "warn" : "debug"]({ job, reason: reasonOf(error) }, "task not taken");
+      log[isRefused ? "warn" : "debug"]({ job: name, reason: reasonOf(error) }, "task not taken");
       // The server would dispatch it again, but at growing intervals, as it assumes that a connected worker got the dispatch.
-      if (!isRefused) setTimeout(() => this.#enqueue(dispatch, true), CLAIM_AGAIN_AFTER).unref();
+      if (!isRefused) setTimeout(() => this.#enqueue(dispatch, true), CLAIM_AGAIN_AFTER_MS).unref();
       return undefined;
     }
   }
 
-  async #releaseUnhandled({ id, version }: TaskRecord, promise: PromiseRecord, kind: string): Promise<void> {
-    const { client, leaseTime, namespace, log, reports } = this.#parts;
-    const isFirst = this.#unhandled.record(id);
-    unhandled.inc({ job: kind });
-    const job = localId(id, namespace);
-    log[isFirst ? "warn" : "debug"]({ job }, "no function for this job here");
-    if (isFirst)
-      reports?.figures.waits({ job, kind: kindIn(promise), state: "worker", says: "a worker lacks its function" });
-    await client.send("task.release", { id, version }, { origin: id, patience: leaseTime });
+  async #releaseUnhandled({ task, promise }: Acquired, kind: string, name: string): Promise<void> {
+    const { leases, observe, log } = this.#parts;
+    const isFirst = this.#unhandled.record(task.id);
+    log[isFirst ? "warn" : "debug"]({ job: name }, "no function for this job here");
+    await observe({ type: "unhandled", kind, name, promise, isFirst });
+    await leases.release(task);
   }
 
-  async #run(leased: LeasedTask): Promise<void> {
-    const { executor, heartbeat } = this.#parts;
-    const { code, kind: job } = leased;
-    leased.isRunning = true;
+  async run(claimed: ClaimedTask): Promise<void> {
+    const { executor, heartbeat, observe } = this.#parts;
+    const { found, kind } = claimed;
+    claimed.isRunning = true;
     this.#running += 1;
-    running.inc({ job });
+    void observe({ type: "executing", kind, change: 1 });
     try {
-      if (await this.#isStillOurs(leased)) await executor.execute(leased, code, job);
+      if (await this.#isStillOurs(claimed)) await executor.execute(claimed, found);
     } finally {
-      heartbeat.stop(leased.task);
-      this.#leased.delete(leased);
+      heartbeat.stop(claimed.task);
+      this.#claimed.delete(claimed);
       this.#running -= 1;
-      running.dec({ job });
+      void observe({ type: "executing", kind, change: -1 });
     }
   }
 
   /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */
-  async #isStillOurs({ task, claimedAt }: LeasedTask): Promise<boolean> {
-    const { heartbeat, leaseTime, namespace, log } = this.#parts;
-    if (performance.now() - claimedAt < leaseTime / 3) return true;
-    const job = localId(task.id, namespace);
+  async #isStillOurs({ task, name, claimedAt }: ClaimedTask): Promise<boolean> {
+    const { heartbeat, leaseTimeMs, log } = this.#parts;
+    if (performance.now() - claimedAt < leaseTimeMs / 3) return true;
     try {
       if (await heartbeat.isAcquired(task)) return true;
     } catch (error) {
-      log.debug({ job, reason: reasonOf(error) }, "task not looked up");
+      log.debug({ job: name, reason: reasonOf(error) }, "task not looked up");
     }
-    log.info({ job, reason: "it has waited too long, or has been settled" }, "job left");
+    log.info({ job: name, reason: "it has waited too long, or has been settled" }, "job left");
     return false;
   }
 
   /** Ends leases, so that the server dispatches the tasks to other workers at once. */
-  async #release(all: readonly LeasedTask[]): Promise<void> {
-    await this.#releases.addAll(all.map((leased) => () => this.#releaseOne(leased)));
+  async #release(all: readonly ClaimedTask[]): Promise<void> {
+    await this.#releases.addAll(all.map((claimed) => () => this.#releaseOne(claimed)));
   }
 
-  async #releaseOne(leased: LeasedTask): Promise<void> {
-    const { client, leaseTime, heartbeat, namespace, log } = this.#parts;
-    if (!this.#leased.delete(leased)) return;
-    const { id, version } = leased.task;
-    const job = localId(id, namespace);
-    heartbeat.stop(leased.task);
+  async #releaseOne(claimed: ClaimedTask): Promise<void> {
+    const { leases, observe, log } = this.#parts;
+    const { task, name, kind } = claimed;
+    if (!this.#claimed.delete(claimed)) return;
     try {
-      const answer = await client.send("task.release", { id, version }, { origin: id, patience: leaseTime });
-      if (answer.status !== 200) return;
-      log.info({ job }, "job released");
-      released.inc({ job: leased.kind });
+      if (!(await leases.release(task))) return;
+      log.info({ job: name }, "job released");
+      await observe({ type: "released", kind });
     } catch (error) {
-      log.warn({ job, reason: reasonOf(error) }, "job not released");
+      log.warn({ job: name, reason: reasonOf(error) }, "job not released");
     }
   }
 }

@@ -3,19 +3,21 @@ import { TaskQueue } from "./task-queue.ts";
 
 test("a dispatch that is added again later does not take the place of a newer one", async () => {
   const claimed: string[] = [];
-  let most = 0;
-  const queue = new TaskQueue(1, {
+  let maxClaimed = 0;
+  const queue = new TaskQueue("tea", 1, {
     claim: async ({ id, version }) => {
       claimed.push(`${id} ${version}`);
       return undefined;
     },
     run: async () => {},
-    most: () => most,
-    onWaiting() {},
+    get maxClaimed() {
+      return maxClaimed;
+    },
+    queued() {},
   });
   for (const version of [0, 2]) queue.add({ id: "tea", version }, "");
   queue.add({ id: "tea", version: 1 }, "", true);
-  most = 1;
+  maxClaimed = 1;
   queue.add({ id: "cake", version: 0 }, "");
   await expect.poll(() => claimed).toEqual(["tea 2", "cake 0"]);
 });

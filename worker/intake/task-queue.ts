@@ -3,20 +3,20 @@ import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 import { Slots } from "../../core/resonate/pacing/slots.ts";
 
 /** How many tasks of a kind are claimed at the same time. */
-const CLAIMS = 32;
+const MAX_CONCURRENT_CLAIMS = 32;
 
 /** How many waiting tasks are skipped at once when the queue is closed. */
-const SKIPS = 32;
+const MAX_CONCURRENT_SKIPS = 32;
 
 /** How a queue claims and runs tasks. None of these may throw or reject. */
-interface TaskHandler<Claimed> {
-  /** Takes the lease on a task; undefined when another worker has it, or its job has ended. */
-  claim(dispatch: LeaseRef): Promise<Claimed | undefined>;
+export interface TaskHandler<Claimed> {
+  /** How many tasks of a kind may be claimed and unfinished at the same time. */
+  readonly maxClaimed: number;
+  /** Takes the lease on a task of this kind; undefined when another worker has it, or its job has ended. */
+  claim(dispatch: LeaseRef, kind: string): Promise<Claimed | undefined>;
   run(claimed: Claimed): Promise<void>;
-  /** How many tasks may be claimed and unfinished at the same time. */
-  most(): number;
-  /** Reports by how many the waiting tasks have increased; negative for a decrease. */
-  onWaiting(more: number): void;
+  /** Reports by how many the waiting tasks of a kind have increased; negative for a decrease. */
+  queued(kind: string, change: number): void;
 }
 
 /**
@@ -25,9 +25,10 @@ interface TaskHandler<Claimed> {
  * that another worker can take them. Callers take turns, both for claims and for slots.
  */
 export class TaskQueue<Claimed extends { readonly owner: string }> {
+  readonly #kind: string;
   readonly #handler: TaskHandler<Claimed>;
   readonly #slots: Slots;
-  readonly #claims = new PQueue({ concurrency: CLAIMS });
+  readonly #claims = new PQueue({ concurrency: MAX_CONCURRENT_CLAIMS });
   /** Dispatches to claim, by caller and task: the newest of each task. */
   readonly #unclaimed = new Map<string, Map<string, LeaseRef>>();
   #waiting = 0;
@@ -35,7 +36,8 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   #isClosed = false;
 
   /** `slots`: how many tasks run at once. */
-  constructor(slots: number, handler: TaskHandler<Claimed>) {
+  constructor(kind: string, slots: number, handler: TaskHandler<Claimed>) {
+    this.#kind = kind;
     this.#handler = handler;
     this.#slots = new Slots(slots);
   }
@@ -46,32 +48,32 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
    */
   add(dispatch: LeaseRef, key: string, isOld = false): void {
     if (this.#isClosed) return;
-    const theirs = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
-    this.#unclaimed.set(key, theirs);
-    if (!theirs.has(dispatch.id)) this.#wait(1);
+    const dispatches = this.#unclaimed.get(key) ?? new Map<string, LeaseRef>();
+    this.#unclaimed.set(key, dispatches);
+    if (!dispatches.has(dispatch.id)) this.#count(1);
     else if (isOld) return;
-    theirs.set(dispatch.id, dispatch);
+    dispatches.set(dispatch.id, dispatch);
     this.#claimMore();
   }
 
   /** Claims and starts nothing more; resolves when the running tasks have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#wait(-this.#waiting);
+    this.#count(-this.#waiting);
     this.#unclaimed.clear();
     await this.#claims.onIdle();
-    await this.#slots.drain(SKIPS);
+    await this.#slots.drain(MAX_CONCURRENT_SKIPS);
   }
 
   #claimMore(): void {
-    while (this.#claimed < this.#handler.most()) {
+    while (this.#claimed < this.#handler.maxClaimed) {
       const dispatch = this.#next();
       if (!dispatch) return;
       this.#claimed += 1;
       void this.#claims.add(async () => {
-        const claimed = this.#isClosed ? undefined : await this.#handler.claim(dispatch);
+        const claimed = this.#isClosed ? undefined : await this.#handler.claim(dispatch, this.#kind);
         const run = async () => {
-          this.#wait(-1);
+          this.#count(-1);
           if (claimed && !this.#isClosed) await this.#handler.run(claimed);
           this.#claimed -= 1;
           this.#claimMore();
@@ -84,20 +86,21 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
 
   /** The next dispatch to claim; callers take turns. */
   #next(): LeaseRef | undefined {
-    for (const [key, theirs] of this.#unclaimed) {
+    for (const [key, dispatches] of this.#unclaimed) {
       this.#unclaimed.delete(key);
-      const [dispatch] = theirs.values();
+      const [dispatch] = dispatches.values();
       if (!dispatch) continue;
-      theirs.delete(dispatch.id);
-      if (theirs.size > 0) this.#unclaimed.set(key, theirs);
+      dispatches.delete(dispatch.id);
+      if (dispatches.size > 0) this.#unclaimed.set(key, dispatches);
       return dispatch;
     }
     return undefined;
   }
 
-  #wait(more: number): void {
-    if (this.#isClosed && more < 0 && this.#waiting === 0) return;
-    this.#waiting += more;
-    this.#handler.onWaiting(more);
+  /** Counts the waiting tasks. */
+  #count(change: number): void {
+    if (this.#isClosed && change < 0 && this.#waiting === 0) return;
+    this.#waiting += change;
+    this.#handler.queued(this.#kind, change);
   }
 }

@@ -12,3 +12,16 @@ export function collectGarbage(type: "major" | "minor" = "major"): void {
   collect ??= runInNewContext("gc");
   collect?.({ type });
 }
+
+/** How many bytes may pass before their buffers are collected. V8 itself collects only after 64 MB of unused buffers. */
+const MAX_UNCOLLECTED_BYTES = 8 * 1024 * 1024;
+
+let uncollectedBytes = 0;
+
+/** Counts bytes that passed through buffers, which are collected now and then. */
+export function collectBuffers(bytes: number): void {
+  uncollectedBytes += bytes;
+  if (uncollectedBytes < MAX_UNCOLLECTED_BYTES) return;
+  uncollectedBytes = 0;
+  collectGarbage("minor");
+}

@@ -4,44 +4,49 @@ import { url } from "node:inspector";
 import { setTimeout as delay } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 
-/** How often the watched thread counts up, and how often it is checked, in milliseconds. */
-const BEAT = 1_000;
+/** How often the watched thread counts up, and how often it is checked. */
+const BEAT_MS = 1_000;
 
-/** How long the search for the blocking call may take, in milliseconds. */
-const STACK_TIME = 2_000;
+/** How long the search for the blocking call may take. */
+const STACK_TIMEOUT_MS = 2_000;
 
 /** How many frames of the stack are logged. */
-const FRAMES = 5;
+const MAX_FRAMES = 5;
 
 interface Watched {
   /** A single number, which grows while the thread is not blocked. */
   beats: Int32Array;
-  /** In milliseconds. */
-  limit: number;
+  limitMs: number;
 }
 
-/** Ends this process when its thread has been blocked for `limit` milliseconds, and logs where; not under a debugger. */
-export function watchThread(limit: number): void {
+/** Ends this process when its thread has been blocked for `limitMs`, and logs where; not under a debugger. */
+export function watchThread(limitMs: number): void {
   if (url() !== undefined) return;
   const beats = new Int32Array(new SharedArrayBuffer(4));
-  setInterval(() => Atomics.add(beats, 0, 1), BEAT).unref();
+  setInterval<[Int32Array, number, number]>(Atomics.add, BEAT_MS, beats, 0, 1).unref();
   new Worker(new URL(import.meta.url), {
-    workerData: { watchdog: { beats, limit } },
+    workerData: { watchdog: { beats, limitMs } },
     resourceLimits: { maxYoungGenerationSizeMb: 1 },
   }).unref();
 }
 
-async function watch({ beats, limit }: Watched): Promise<void> {
+async function watch({ beats, limitMs }: Watched): Promise<void> {
   let last = -1;
   // Counts checks instead of measuring time, because the whole process or machine may have slept.
-  for (let silent = 0; silent * BEAT < limit; silent++) {
-    await delay(BEAT);
+  for (let silent = 0; silent * BEAT_MS < limitMs; silent++) {
+    await delay(BEAT_MS);
     const now = Atomics.load(beats, 0);
     if (now !== last) silent = 0;
     last = now;
   }
-  const at = await Promise.race([stackOfMainThread().catch(() => undefined), delay(STACK_TIME)]);
-  const line = { level: "fatal", time: new Date(), held_for_ms: limit, at, msg: "the thread is held: the worker ends" };
+  const at = await Promise.race([stackOfMainThread().catch(() => undefined), delay(STACK_TIMEOUT_MS)]);
+  const line = {
+    level: "fatal",
+    time: new Date(),
+    held_for_ms: limitMs,
+    at,
+    msg: "the thread is held: the worker ends",
+  };
   writeSync(1, `${JSON.stringify(line)}\n`); // a logger would use the blocked thread
   process.kill(process.pid, "SIGKILL");
 }
@@ -55,7 +60,7 @@ async function stackOfMainThread(): Promise<string[]> {
   session.on("Debugger.scriptParsed", ({ params: { scriptId, url } }) => urls.set(scriptId, url));
   const paused = new Promise<string[]>((resolve) => {
     session.on("Debugger.paused", ({ params: { callFrames } }) => {
-      const calls = callFrames.slice(0, FRAMES);
+      const calls = callFrames.slice(0, MAX_FRAMES);
       resolve(
         calls.map(({ functionName, location: { scriptId, lineNumber } }) =>
           `${functionName} ${urls.get(scriptId)}:${lineNumber + 1}`.trim(),

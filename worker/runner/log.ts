@@ -1,12 +1,12 @@
-import type { LineLog } from "../execution/instruments.ts";
+import type { LineLog } from "../../core/jobs/line-log.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
 /** Logs one JSON object per line, as a worker does. Lines below `level` are dropped. */
 export function lineLog(level = "info", bound: object = {}): LineLog {
-  const least = LEVELS.indexOf(level);
+  const minLevel = LEVELS.indexOf(level);
   const write = (word: "debug" | "info" | "warn" | "error") => (first: object | string, message?: string) => {
-    if (LEVELS.indexOf(word) < least) return;
+    if (LEVELS.indexOf(word) < minLevel) return;
     const line = typeof first === "string" ? { msg: first } : { ...first, msg: message };
     console[word](JSON.stringify({ level: word, time: new Date().toISOString(), ...bound, ...line }));
   };

@@ -2,32 +2,34 @@
 
 import { NonRetryableError } from "../../core/author/context.ts";
 import type { Implementation } from "../../core/author/implement.ts";
-import { TRACE_TAG, traceparentIn } from "../../core/author/trace-context.ts";
 import { currentPass } from "../../core/engine/guard/guard.ts";
+import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
+import type { FailedJob } from "../../core/jobs/worker-report.ts";
+import { type RunnerNews, WorkerStats } from "../../core/jobs/worker-stats.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId } from "../../core/resonate/ids.ts";
 import { located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
+import { KeptFiles } from "../../features/files/kept-files.ts";
 import { locationInWorkers } from "../../features/files/location-in-workers.ts";
-import { Figures, type RunnerNews } from "../../features/operators/figures.ts";
-import type { FailedJob } from "../../features/operators/worker-report.ts";
+import { traceIds } from "../../features/trace/task.ts";
 import { type Composition, compose } from "../composition.ts";
-import { codeFor, type FoundCode } from "../execution/code.ts";
-import { type Instruments, type LineLog, reasonOf } from "../execution/instruments.ts";
+import type { TaskFunction } from "../execution/functions.ts";
 import { lineLog } from "./log.ts";
 
-/** How long this runner keeps a task without a heartbeat, in milliseconds. */
-const LEASE = 15_000;
+/** How long this runner keeps a task without a heartbeat. */
+const LEASE_TIME_MS = 15_000;
 
-/** Bounds on memory, in bytes: an isolate has 128 MB. */
-const MEMORY = { journals: 16_000_000, promises: 8_000_000 };
+/** Bounds on memory: an isolate has 128 MB. */
+const MEMORY = { journalBytes: 16_000_000, promiseCharacters: 8_000_000 };
 
+/** The request to run a task. */
 interface Wake {
   task: LeaseRef;
   promise: PromiseRecord;
   /** The address at which settlements are reported to this runner, if any. */
-  news?: string;
+  newsAddress?: string;
 }
 
 interface RunnerEnv extends ObjectAddress {
@@ -45,29 +47,21 @@ interface Unblock {
   data: { promise: PromiseRecord };
 }
 
-/** A Cloudflare Worker serves no metrics of its own: figures come from its logs on the platform. */
-const instruments: Instruments = {
-  metrics: () => ({ count: () => {}, observe: () => {} }),
-  settled: () => {},
-  retried: () => {},
-  leaseLost: () => {},
-  spanOf: ({ tags }) => traceparentIn(tags[TRACE_TAG]),
-  surroundingSpan: () => undefined,
-  inSpan: (_name, _about, work) => work(),
-};
-
 /**
  * Runs the jobs of an account inside its Cloudflare Workers. `runnerObject` of `durable-mcp-edge/edge` loads it with the durable
- * functions.
+ * functions. A Cloudflare Worker serves no metrics and exports no spans of its own: both come from its logs on the platform.
  *
  * @example
  * const RunnerObject = runnerObject(async () => ({ RunnerServer }), async () => ({ runs: [waitForSiteRun] }));
  */
 export class RunnerServer {
   readonly #parts: Composition;
-  /** The figures for operators, which the answer to a task reports. */
-  readonly #figures = new Figures(() => {});
-  #address: string | undefined;
+  readonly #client: ResonateClient;
+  readonly #namespace: string;
+  readonly #log: LineLog;
+  /** What operators are told: the answer to a task reports it. */
+  readonly #stats = new WorkerStats(() => {});
+  #newsAddress: string | undefined;
 
   constructor(env: object, implementations: readonly Implementation[]) {
     const {
@@ -80,7 +74,7 @@ export class RunnerServer {
       LOG_LEVEL,
     }: RunnerEnv = env;
     const log = lineLog(LOG_LEVEL);
-    hearRejections(log);
+    watchRejections(log);
     const endpoint = endpointOf({
       RESONATE_URL: RESONATE_URL || "http://resonate",
       RESONATE_TOKEN,
@@ -89,18 +83,22 @@ export class RunnerServer {
       RESONATE_NAMESPACE: namespace,
       ...(!RESONATE_URL && RESONATE && { RESONATE: located(RESONATE, env) }),
     });
+    const location = locationInWorkers(env);
+    this.#client = new ResonateClient({ ...endpoint, timeout: LEASE_TIME_MS });
+    this.#namespace = namespace;
+    this.#log = log;
     this.#parts = compose({
-      client: new ResonateClient({ ...endpoint, timeout: LEASE }),
+      client: this.#client,
       endpoint,
       implementations: implementations.map(withoutContainer),
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
-      leaseTime: LEASE,
+      leaseTimeMs: LEASE_TIME_MS,
       log,
-      instruments,
-      // The account's Resonate server itself tells callers' objects of starts and ends.
-      reports: { figures: this.#figures, ended: () => {}, started: () => {} },
+      files: location && new KeptFiles(location),
+      // The account's Resonate server itself reports starts and ends to callers' objects.
+      stats: this.#stats,
+      trace: traceIds,
       memory: MEMORY,
-      fileLocation: locationInWorkers(env),
     });
   }
 
@@ -110,23 +108,23 @@ export class RunnerServer {
    */
   async fetch(request: Request): Promise<Response> {
     if (new URL(request.url).pathname === "/news") return this.#settled((await request.json()) as Unblock[]);
-    const { task, promise: sealed, news } = (await request.json()) as Wake;
-    this.#listenAt(news);
-    const { acquire, executor, heartbeat, kindOf, kinds } = this.#parts;
-    const code = await this.#codeFor(sealed);
-    if (!code) return Response.json({ isKnown: false });
-    const acquired = await acquire(task);
-    if (acquired) await executor.execute(acquired, code, kindOf(task.id)).finally(() => heartbeat.stop(acquired.task));
-    const had = this.#figures.takeNews();
-    const failed = await Promise.all(had.failed.map(readable));
-    const told: RunnerNews = { kinds, news: { ...had, failed } };
-    return Response.json({ isKnown: true, told });
+    const { task, promise: sealed, newsAddress } = (await request.json()) as Wake;
+    this.#listenAt(newsAddress);
+    const { leases, executor, heartbeat, kinds } = this.#parts;
+    const found = await this.#find(sealed);
+    if (!found) return Response.json({ isKnown: false });
+    const acquired = await leases.claim(task);
+    if (acquired) await executor.execute(acquired, found).finally(() => heartbeat.stop(acquired.task));
+    const news = this.#stats.takeNews();
+    const failed = await Promise.all(news.failed.map(readable));
+    const report: RunnerNews = { kinds, news: { ...news, failed } };
+    return Response.json({ isKnown: true, report });
   }
 
   /** Sets the address at which settlements are reported from now on. Reports to an earlier address may be lost. */
   #listenAt(address: string | undefined): void {
-    if (address === this.#address) return;
-    this.#address = address;
+    if (address === this.#newsAddress) return;
+    this.#newsAddress = address;
     if (address === undefined) this.#parts.watcher.disconnected();
     else this.#parts.watcher.connected(address);
   }
@@ -134,32 +132,31 @@ export class RunnerServer {
   async #settled(messages: readonly Unblock[]): Promise<Response> {
     for (const { data } of messages) {
       // A promise that no key decrypts is not reported; its reader gets the error.
-      const promise = await this.#parts.client.opened(data.promise).catch(() => undefined);
+      const promise = await this.#client.opened(data.promise).catch(() => undefined);
       if (promise) this.#parts.watcher.settled(promise);
     }
     return new Response();
   }
 
-  async #codeFor(sealed: PromiseRecord): Promise<FoundCode | undefined> {
-    const { client, implementations, namespace, log } = this.#parts;
+  async #find(sealed: PromiseRecord): Promise<TaskFunction | undefined> {
     let reason = "no function for this job here";
-    const promise = await client.opened(sealed).catch((error) => {
+    const promise = await this.#client.opened(sealed).catch((error) => {
       reason = String(error);
       return undefined;
     });
-    const code = promise && codeFor(promise, implementations);
-    if (!code) log.warn({ job: localId(sealed.id, namespace), reason }, "job left alone");
-    return code;
+    const found = promise && this.#parts.find(promise);
+    if (!found) this.#log.warn({ job: localId(sealed.id, this.#namespace), reason }, "job left alone");
+    return found;
   }
 }
 
-/** Whether rejections are heard in this isolate, which several runners share. */
-let isHearing = false;
+/** Whether rejections are watched in this isolate, which several runners share. */
+let isWatchingRejections = false;
 
 /** From now on, a rejection that nothing handles fails the job whose function caused it. Node has no such event. */
-function hearRejections(log: LineLog): void {
-  if (isHearing) return;
-  isHearing = true;
+function watchRejections(log: LineLog): void {
+  if (isWatchingRejections) return;
+  isWatchingRejections = true;
   globalThis.addEventListener?.("unhandledrejection", ({ reason }) => {
     currentPass()?.unhandledRejection(reason);
     log.error({ reason: reasonOf(reason) }, "unhandled rejection");

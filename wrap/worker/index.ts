@@ -1,9 +1,9 @@
 /** `durable-mcp-edge/wrap/worker`: makes the calls to a wrapped server; only workers import it. */
 import type { Implementation } from "../../core/author/implement.ts";
-import type { Wrapped } from "../index.ts";
-import { implemented, type RunOptions } from "./implemented.ts";
+import type { WrapDefinition } from "../index.ts";
+import { implementationsOf, type RunOptions } from "./implementations.ts";
 
-export type { RunOptions } from "./implemented.ts";
+export type { RunOptions } from "./implementations.ts";
 
 /**
  * The durable functions of a wrapped server's jobs. The worker connects to the server for the first call and keeps the
@@ -12,6 +12,6 @@ export type { RunOptions } from "./implemented.ts";
  * @example
  * const runs: readonly Implementation[] = runWrapped(wrapServer({ name: "acme", command: "python", args: ["server.py"] }));
  */
-export function runWrapped(wrapped: Wrapped, options: RunOptions = {}): readonly Implementation[] {
-  return implemented(wrapped, options).functions;
+export function runWrapped(definition: WrapDefinition, options: RunOptions = {}): readonly Implementation[] {
+  return implementationsOf(definition, options).functions;
 }

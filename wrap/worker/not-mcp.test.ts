@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { WrappedServer } from "./wrapped-server.ts";
 
-const LOG = { debug() {}, info() {}, warn() {}, error() {} };
+const SILENT_LOG = { debug() {}, info() {}, warn() {}, error() {} };
 
 test.each([404, 405])(
   "a server that has only the HTTP with SSE transport, and answers %i, is refused with a sentence without its HTML",
@@ -16,8 +16,8 @@ test.each([404, 405])(
       } else response.writeHead(status, { "content-type": "text/html" }).end(page);
     });
     const url = `${server.url}/sse`;
-    const wrapped = new WrappedServer({ name: "old", url, allowPrivate: true }, {});
-    const message = await wrapped.look(LOG).then(
+    const definition = new WrappedServer({ name: "old", url, allowPrivate: true }, {});
+    const message = await definition.currentSnapshot(SILENT_LOG).then(
       () => "it was reached",
       (error: Error) => error.message,
     );
@@ -25,6 +25,6 @@ test.each([404, 405])(
       new RegExp(`^old cannot be reached: it answered ${status}: Cannot POST /sse\\. .*streamable HTTP`),
     );
     expect(message).not.toMatch(/[<>]/);
-    await wrapped.close();
+    await definition.close();
   },
 );

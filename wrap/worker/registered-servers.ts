@@ -8,11 +8,11 @@ export interface RegisteredServer {
 }
 
 /** A global symbol, because several copies of this module must share the list. */
-const SERVERS = Symbol.for("durable-mcp-edge.wrapped");
-type Holder = { [SERVERS]?: RegisteredServer[] };
+const SERVERS_SYMBOL = Symbol.for("durable-mcp-edge.wrapped");
+type Holder = { [SERVERS_SYMBOL]?: RegisteredServer[] };
 
-export const registeredServers = (): readonly RegisteredServer[] => (globalThis as Holder)[SERVERS] ?? [];
+export const registeredServers = (): readonly RegisteredServer[] => (globalThis as Holder)[SERVERS_SYMBOL] ?? [];
 
 export function registerServer(server: RegisteredServer): void {
-  (globalThis as Holder)[SERVERS] = [...registeredServers(), server];
+  (globalThis as Holder)[SERVERS_SYMBOL] = [...registeredServers(), server];
 }

@@ -1,27 +1,5 @@
-import { afterEach, expect, test, vi } from "vitest";
-import type { Connection } from "./connection/connection.ts";
-import { AnswerLost } from "./connection/errors.ts";
-import { readSnapshot, snapshotOf, waitingBeside } from "./snapshot-file.ts";
-
-/** A connection to a server whose list of tools has `pages` pages of `size` tools. */
-function paged(pages: number, size: number): Connection {
-  const request = (_method: string, { cursor = 0 }: { cursor?: number }) => {
-    const tools = Array.from({ length: size }, (_, i) => ({
-      name: `tool_${cursor * size + i}`,
-      inputSchema: { type: "object" },
-    }));
-    const result = { tools, ...(cursor + 1 < pages && { nextCursor: cursor + 1 }) };
-    return { result: Promise.resolve(result), cancel() {} };
-  };
-  const client = {
-    getServerVersion: () => ({ name: "acme", version: "1" }),
-    getServerCapabilities: () => ({ tools: {} }),
-    getInstructions: () => undefined,
-  };
-  return { request, client, revision: "2025-11-25" } as unknown as Connection;
-}
-
-afterEach(() => vi.useRealTimers());
+import { expect, test } from "vitest";
+import { readSnapshot, waitingFileOf } from "./snapshot-file.ts";
 
 test.each([
   ["snapshot.json", "waiting.json"],
@@ -29,59 +7,11 @@ test.each([
   ["acme%20(b).snapshot.ts", "acme%20(b).waiting.json"],
   ["acme.ts", "acme.waiting.json"],
 ])("what waits beside the snapshot %s is in %s, so that servers of one folder do not share it", (snapshot, waiting) => {
-  expect(waitingBeside(new URL(`file:///project/tools/${snapshot}`)).href).toBe(`file:///project/tools/${waiting}`);
+  expect(waitingFileOf(new URL(`file:///project/tools/${snapshot}`)).href).toBe(`file:///project/tools/${waiting}`);
 });
 
 test("a snapshot that cannot be read does not count as missing, because the first lists are accepted without asking", async () => {
   const folder = new URL(".", import.meta.url);
   expect(await readSnapshot(new URL("none.snapshot.ts", folder))).toBeUndefined();
   await expect(readSnapshot(folder)).rejects.toThrow("EISDIR");
-});
-
-test("the list of tools may take as long as the server may take to start, and the message about a longer one names the option", async () => {
-  vi.useFakeTimers();
-  const slow = (ms: number) => {
-    const connection = paged(1, 2);
-    const { request } = connection;
-    const answered = (...[method, params]: Parameters<Connection["request"]>) => {
-      const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
-      setTimeout(() => resolve(request(method, params).result), ms);
-      return { result: promise, cancel: (why: string) => reject(new AnswerLost(`it was cancelled: ${why}`)) };
-    };
-    return Object.assign(connection, { request: answered });
-  };
-  const read = (ms: number) =>
-    snapshotOf(slow(ms), 60_000).then(
-      ({ tools }) => tools.length,
-      (error: Error) => error.message,
-    );
-  const both = Promise.all([read(40_000), read(70_000)]);
-  await vi.advanceTimersByTimeAsync(70_000);
-  expect(await both).toEqual([
-    2,
-    "tools/list: it was not answered within 60 s, and startTimeout (--start-timeout) allows more",
-  ]);
-});
-
-test("a server's name has no characters that control the terminal in which it is shown", async () => {
-  const connection = paged(1, 1);
-  const client = { ...connection.client, getServerVersion: () => ({ name: "ac\u001b[2Jme", version: "1\n2" }) };
-  const { server } = await snapshotOf(Object.assign(connection, { client }));
-  expect(server).toEqual({ name: "ac[2Jme", version: "12" });
-});
-
-test("a list of many pages is read to its end", async () => {
-  const { tools, left } = await snapshotOf(paged(60, 2));
-  expect(tools).toHaveLength(120);
-  expect(left).toBeUndefined();
-});
-
-test("what is not read of a list without an end is reported", async () => {
-  const full = await snapshotOf(paged(Number.POSITIVE_INFINITY, 3));
-  expect(full.tools).toHaveLength(2_000);
-  expect(full.left).toEqual([
-    "Its list is longer than 2000 tools or 4000000 characters: what comes after the first 2000 is not read.",
-  ]);
-  const empty = await snapshotOf(paged(Number.POSITIVE_INFINITY, 0));
-  expect(empty.left).toEqual(["Its list has more than 2000 pages: what comes after the first 0 is not read."]);
 });

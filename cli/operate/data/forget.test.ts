@@ -13,14 +13,14 @@ const { key } = await callerOf("ada");
 const { key: other } = await callerOf("bob");
 
 /** The ids of Ada's promises, and of other promises. */
-const HERS = [
+const ADAS_IDS = [
   `${key}timer_tea`,
   journalEntryId(`${key}timer_tea`, 0),
   `${key}timer_tea~2`,
   recordMarkId(key),
   startRecordId("weather_data_1", key),
 ].map((id) => NAMESPACE + id);
-const OTHERS = [
+const OTHER_IDS = [
   ...[`${other}timer_tea`, recordMarkId(other), "weather_data_1", startRecordId("weather_data_1", other)].map(
     (id) => NAMESPACE + id,
   ),
@@ -39,7 +39,7 @@ const idsIn = (db: DatabaseSync, table: string) =>
     .all()
     .map(({ id }) => id);
 
-describe.each(["a real server", "the embedded one"])("the data of a caller in the database of %s", (server) => {
+describe.each(["a standalone server", "the embedded one"])("the data of a caller in the database of %s", (server) => {
   const isEmbedded = server === "the embedded one";
 
   function open(): DatabaseSync {
@@ -57,14 +57,14 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
           "0, NULL, NULL, '[]', NULL, NULL, NULL",
         ]
       : ["INSERT INTO promises (id, timeout_at, created_at) VALUES (?, 9, 1)", "0"];
-    for (const id of [...HERS, ...OTHERS]) {
+    for (const id of [...ADAS_IDS, ...OTHER_IDS]) {
       db.prepare(promise ?? "").run(id);
       if (isRoot(id)) db.prepare(`INSERT INTO tasks VALUES (?, 'pending', ${task})`).run(id);
       db.prepare("INSERT INTO listeners VALUES (?, 'poll://uni@edge/1')").run(id);
     }
     // Ada's job waits for a shared job.
     const columns = isEmbedded ? "(awaited, awaiter)" : "(awaited_id, awaiter_id)";
-    db.prepare(`INSERT INTO callbacks ${columns} VALUES (?, ?)`).run(`${NAMESPACE}weather_data_1`, HERS[0] ?? "");
+    db.prepare(`INSERT INTO callbacks ${columns} VALUES (?, ?)`).run(`${NAMESPACE}weather_data_1`, ADAS_IDS[0] ?? "");
     db.close();
   }
 
@@ -73,21 +73,21 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
   test("is removed with its tasks, listeners and callbacks, but only with `apply`", async () => {
     await fill();
     const ada = { caller: "ada", namespace: NAMESPACE };
-    expect(await forget(ada, source(), false)).toBe(HERS.length);
-    expect(await forget(ada, source(), true)).toBe(HERS.length);
+    expect(await forget(ada, source(), false)).toBe(ADAS_IDS.length);
+    expect(await forget(ada, source(), true)).toBe(ADAS_IDS.length);
     expect(await forget(ada, source(), true)).toBe(0);
     const db = open();
-    expect(idsIn(db, "promises")).toEqual(OTHERS);
-    expect(idsIn(db, "tasks")).toEqual(OTHERS.filter((id) => isRoot(id)));
+    expect(idsIn(db, "promises")).toEqual(OTHER_IDS);
+    expect(idsIn(db, "tasks")).toEqual(OTHER_IDS.filter((id) => isRoot(id)));
     const counts = ["listeners", "callbacks"].map((table) => db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n);
-    expect(counts).toEqual([OTHERS.length, 0]);
+    expect(counts).toEqual([OTHER_IDS.length, 0]);
     db.close();
   });
 
   test("is found by the name that the log gives to the caller of an OAuth token", async () => {
     await fill();
     const caller = key.slice(1, -1);
-    expect(await forget({ caller, namespace: NAMESPACE }, source(), false)).toBe(HERS.length);
+    expect(await forget({ caller, namespace: NAMESPACE }, source(), false)).toBe(ADAS_IDS.length);
   });
 
   test("is not looked for in a missing file", async () => {
@@ -97,7 +97,7 @@ describe.each(["a real server", "the embedded one"])("the data of a caller in th
 
 test("forget refuses the data of an embedded server that runs", async () => {
   const { db } = openDatabase(dir);
-  const forgotten = forget({ caller: "ada", namespace: "" }, { data: dir }, true);
-  await expect(forgotten).rejects.toThrow("in use by another Resonate server");
+  const result = forget({ caller: "ada", namespace: "" }, { data: dir }, true);
+  await expect(result).rejects.toThrow("in use by another Resonate server");
   db.close();
 });

@@ -10,7 +10,7 @@ import { NodeSql } from "../../../server/node/node-sql.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA, databaseIn } from "../../launcher/data-directory.ts";
-import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
+import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
 const OPTIONS = {
   sqlite: option("FILE", "the file of a Resonate server 0.9.8; the server may run"),
@@ -33,7 +33,7 @@ static token, or the name that the log gives to the caller of an OAuth token. Wi
 );
 
 /** An SQL condition for a caller's promises: ids that begin with its key, and its records about shared jobs. */
-async function condition({ caller, namespace }: Owner): Promise<string> {
+async function ownerCondition({ caller, namespace }: Owner): Promise<string> {
   const begins = (text: string) => `substr(id, 1, ${text.length}) = ${quote(text)}`;
   const ends = (text: string) => `substr(id, length(id) - ${text.length - 1}) = ${quote(text)}`;
   const parts = (await keysOf(caller)).map(
@@ -42,8 +42,8 @@ async function condition({ caller, namespace }: Owner): Promise<string> {
   return parts.join(" OR ");
 }
 
-const selection = (where: string) =>
-  `CREATE TEMP TABLE forgotten AS SELECT id, row_number() OVER (ORDER BY id) AS n FROM promises WHERE ${where}`;
+const selection = (condition: string) =>
+  `CREATE TEMP TABLE forgotten AS SELECT id, row_number() OVER (ORDER BY id) AS n FROM promises WHERE ${condition}`;
 
 /**
  * Removes a caller's promises in a database, or only counts them; returns their number. `source`: the file of a standalone
@@ -59,24 +59,24 @@ export async function forget(
   const { sqlite, data = DATA } = source;
   const file = sqlite ?? databaseIn(data);
   if (!existsSync(file)) throw new Error(`There is no ${file}.`);
-  return sqlite === undefined ? forgetEmbedded(data, owner, apply) : forgetReal(sqlite, owner, apply);
+  return sqlite === undefined ? forgetEmbedded(data, owner, apply) : forgetStandalone(sqlite, owner, apply);
 }
 
 async function forgetEmbedded(data: string, owner: Owner, apply: boolean): Promise<number> {
   const { db } = openDatabase(data);
   try {
     const sql = new NodeSql(db);
-    return apply ? await sumOf(() => removePromisesOf(sql, owner, BATCH)) : await countPromisesOf(sql, owner);
+    return apply ? await sumOf(() => removePromisesOf(sql, owner, BATCH_SIZE)) : await countPromisesOf(sql, owner);
   } finally {
     db.close();
   }
 }
 
-async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<number> {
+async function forgetStandalone(file: string, owner: Owner, apply: boolean): Promise<number> {
   const db = new DatabaseSync(file, { enableForeignKeyConstraints: true });
   try {
     checkSqlite(db, file);
-    db.exec(selection(await condition(owner)));
+    db.exec(selection(await ownerCondition(owner)));
     const { count } = db.prepare("SELECT count(*) AS count FROM forgotten").get() as { count: number };
     if (apply) removeSqlite(db, "forgotten");
     return count;
@@ -87,23 +87,23 @@ async function forgetReal(file: string, owner: Owner, apply: boolean): Promise<n
 
 /** Removes or counts through the operator's API of a deployment. */
 async function forgetDeployed(operator: OperatorClient, caller: string, apply: boolean): Promise<number> {
-  const some = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
-  const count = await (apply ? sumOf(some) : some());
+  const step = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
+  const count = await (apply ? sumOf(step) : step());
   if (apply) await operator.ask("DELETE", "/operate/rooms", { caller });
   return count;
 }
 
-/** Repeats `some` until it returns 0, and sums its results. */
-async function sumOf(some: () => Promise<number>): Promise<number> {
+/** Repeats `step` until it returns 0, and sums its results. */
+async function sumOf(step: () => Promise<number>): Promise<number> {
   let sum = 0;
-  for (let count = await some(); count > 0; count = await some()) sum += count;
+  for (let count = await step(); count > 0; count = await step()) sum += count;
   return sum;
 }
 
 /** Does the same as {@link forget} for Postgres, as a script for `psql`. */
 export async function postgresScript(owner: Owner, apply: boolean): Promise<string> {
   return `${checkPostgres()}
-${selection(await condition(owner))};
+${selection(await ownerCondition(owner))};
 SELECT count(*) AS promises FROM forgotten;
 ${apply ? removal("forgotten") : ""}
 ${outcome(apply)}

@@ -13,7 +13,7 @@ import { batchesOf, readBackup, readHead, writeBackup } from "../../backup/backu
 import { moveRows } from "../../backup/move-rows.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
-import { readProject, typed } from "../../project.ts";
+import { commandLine, readProject } from "../../project.ts";
 
 const OPTIONS = {
   to: option("URL", "the new server"),
@@ -76,11 +76,11 @@ export async function run(args: string[]): Promise<void> {
   await writeFile(settings, `${lines.join("\n")}\n`, { mode: 0o600 });
   console.log(`Moved to ${url}: ${ended} promises that had ended, ${pending} that wait, ${running} jobs that run.`);
   if (schedules > 0) console.log(`${schedules} schedules were not moved: make them there.`);
-  console.log(`\nHave the edge use it: ${typed(readProject(), "deploy", `--secrets-file ${settings}`)}`);
+  console.log(`\nHave the edge use it: ${commandLine(readProject(), "deploy", `--secrets-file ${settings}`)}`);
   console.log("and start workers with its RESONATE_URL.");
   if (options.url === undefined)
     console.log(
-      `Then take callers' events and subscriptions to that edge: ${typed(readProject(), "move", `--from ${file} --url URL`)}`,
+      `Then take callers' events and subscriptions to that edge: ${commandLine(readProject(), "move", `--from ${file} --url URL`)}`,
     );
   console.log("Then remove that file.");
 }

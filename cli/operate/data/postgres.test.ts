@@ -1,4 +1,4 @@
-/** Runs the scripts that `retention` and `forget` write for Postgres, on the schema of the real server. */
+/** Runs the scripts that `retention` and `forget` write for Postgres, on the schema of the standalone server. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -14,11 +14,11 @@ import {
   startRecordId,
 } from "../../../core/resonate/ids.ts";
 import { hasPostgres, type Postgres, startPostgres } from "../../../test/support/postgres.ts";
-import { BATCH } from "./database.ts";
+import { BATCH_SIZE } from "./database.ts";
 import { postgresScript as forgetScript } from "./forget.ts";
 import { postgresScript as retentionScript } from "./retention.ts";
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const now = Date.now();
 const schema = readFileSync(join(import.meta.dirname, "../../../test/fixtures/resonate-0.9.8-postgres.sql"), "utf8");
 
@@ -33,10 +33,10 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
   );
 
   /** The inserts to run with the next script, since each run of `psql` starts a process. */
-  let made = "";
+  let inserts = "";
   const psql = (script: string) => {
-    const before = made;
-    made = "";
+    const before = inserts;
+    inserts = "";
     return postgres.psql(before + script);
   };
 
@@ -44,14 +44,14 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
   function promise(id: string, endedDaysAgo: number | undefined, tags: Record<string, string> = {}): void {
     const isJob = !/:/.test(id);
     const all = JSON.stringify({ ...tags, ...(isJob && { "resonate:target": "poll://any@workers" }) });
-    const [state, end] = endedDaysAgo === undefined ? ["pending", "NULL"] : ["resolved", now - endedDaysAgo * DAY];
-    made += `INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at)
-      VALUES ('${id}', '${state}', '${all}', ${now + DAY}, 1, ${end});
+    const [state, end] = endedDaysAgo === undefined ? ["pending", "NULL"] : ["resolved", now - endedDaysAgo * DAY_MS];
+    inserts += `INSERT INTO promises (id, state, tags, timeout_at, created_at, settled_at)
+      VALUES ('${id}', '${state}', '${all}', ${now + DAY_MS}, 1, ${end});
       INSERT INTO listeners VALUES ('${id}', 'poll://uni@edge/1');
       ${isJob ? `INSERT INTO tasks (id, state) VALUES ('${id}', 'fulfilled');` : ""}`;
   }
 
-  const left = (table: string, column = "id") =>
+  const idsIn = (table: string, column = "id") =>
     psql(`SELECT ${column} FROM ${table} ORDER BY ${column} COLLATE "C"`).trim().split("\n");
 
   test("retention removes jobs that ended long ago with all their records, and obsolete bookkeeping", () => {
@@ -63,34 +63,36 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     promise("p/undone", 40);
     promise(cleanUpId("p/undone"), undefined);
     promise("p/forever", 40, { [RETENTION_TAG]: "forever" });
-    promise("p/short", 3, { [RETENTION_TAG]: String(DAY) });
+    promise("p/short", 3, { [RETENTION_TAG]: String(DAY_MS) });
     promise("q/old", 40);
     promise(recordMarkId("p/c."), 40);
     for (let n = 1; n <= 7; n++) promise(limitSlotId(limitId("p/", "archive"), 0, n), n > 6 ? 0 : 5);
-    const before = left("promises");
-    const wanted = { days: 30, namespace: "p/", now };
-    expect(psql(retentionScript(wanted, false))).toMatch(/^2\|5\|1\nnothing was removed/);
-    expect(left("promises")).toEqual(before);
-    expect(psql(retentionScript(wanted, true))).toMatch(/^2\|5\|1\nremoved/);
+    const before = idsIn("promises");
+    const retention = { days: 30, namespace: "p/", now };
+    expect(psql(retentionScript(retention, false))).toMatch(/^2\|5\|1\nnothing was removed/);
+    expect(idsIn("promises")).toEqual(before);
+    expect(psql(retentionScript(retention, true))).toMatch(/^2\|5\|1\nremoved/);
     // Links 1, 2, 4, 5 and 6 lead to the last of seven.
-    const gone = limitSlotId(limitId("p/", "archive"), 0, 3);
-    const kept = before.filter((id) => !/^p\/(old|short)/.test(id) && id !== gone);
-    expect(left("promises")).toEqual(kept);
-    expect(left("tasks")).toEqual(kept.filter((id) => isRoot(id)));
-    expect(left("listeners", "promise_id")).toEqual(kept);
+    const removedId = limitSlotId(limitId("p/", "archive"), 0, 3);
+    const remaining = before.filter((id) => !/^p\/(old|short)/.test(id) && id !== removedId);
+    expect(idsIn("promises")).toEqual(remaining);
+    expect(idsIn("tasks")).toEqual(remaining.filter((id) => isRoot(id)));
+    expect(idsIn("listeners", "promise_id")).toEqual(remaining);
   });
 
   test("retention keeps a job that is started again while the jobs before it are removed", () => {
-    for (let n = 0; n < BATCH; n++) promise(`a${n + BATCH}`, 40);
+    for (let n = 0; n < BATCH_SIZE; n++) promise(`a${n + BATCH_SIZE}`, 40);
     for (const id of ["b", journalEntryId("b", 0), "b~2"]) promise(id, 40);
-    made += `CREATE FUNCTION restart() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-        INSERT INTO promises (id, state, tags, timeout_at, created_at) VALUES ('b~3', 'pending', '{}', ${now + DAY}, 1)
+    inserts += `CREATE FUNCTION restart() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO promises (id, state, tags, timeout_at, created_at) VALUES ('b~3', 'pending', '{}', ${now + DAY_MS}, 1)
           ON CONFLICT DO NOTHING;
         RETURN NULL;
       END $$;
       CREATE TRIGGER restart AFTER DELETE ON promises EXECUTE FUNCTION restart();`;
-    expect(psql(retentionScript({ days: 30, namespace: "", now }, true))).toMatch(`${BATCH}|${BATCH}|0\nremoved`);
-    expect(left("promises")).toEqual(["b", journalEntryId("b", 0), "b~2", "b~3"]);
+    expect(psql(retentionScript({ days: 30, namespace: "", now }, true))).toMatch(
+      `${BATCH_SIZE}|${BATCH_SIZE}|0\nremoved`,
+    );
+    expect(idsIn("promises")).toEqual(["b", journalEntryId("b", 0), "b~2", "b~3"]);
   });
 
   test("forget removes a caller's promises, and nothing else", async () => {
@@ -106,10 +108,10 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
     promise(`q/${hers}timer_tea`, undefined);
     const script = (apply: boolean) => forgetScript({ caller: "ada", namespace: "p/" }, apply);
     expect(psql(await script(false))).toMatch(/^4\nnothing was removed/);
-    expect(left("promises").length).toBe(8);
+    expect(idsIn("promises").length).toBe(8);
     expect(psql(await script(true))).toMatch(/^4\nremoved/);
-    expect(left("promises")).toEqual([...others.map((id) => `p/${id}`), `q/${hers}timer_tea`].sort());
-    expect(left("listeners", "promise_id").length).toBe(4);
+    expect(idsIn("promises")).toEqual([...others.map((id) => `p/${id}`), `q/${hers}timer_tea`].sort());
+    expect(idsIn("listeners", "promise_id").length).toBe(4);
   });
 
   test("both change nothing in a database with an unknown schema", async () => {
@@ -120,6 +122,6 @@ describe.skipIf(!hasPostgres)("on Postgres", () => {
       await forgetScript({ caller: "ada", namespace: "" }, true),
     ])
       expect(() => psql(script)).toThrow("its table tasks differs");
-    expect(left("promises")).toEqual(["p/old"]);
+    expect(idsIn("promises")).toEqual(["p/old"]);
   });
 });

@@ -6,12 +6,12 @@ import { CHILD, chainLink, cleanUpId, GENERATION, isLimitSql, POSTGRES_PATTERNS 
 import { BOOKKEEPING_RETENTION } from "../../../core/resonate/sequence.ts";
 import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
-import { BATCH, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
+import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** Jobs of `namespace` are kept for `days` after their end, unless their definition says otherwise. */
-interface Wanted {
+interface Retention {
   days: number;
   namespace: string;
   now: number;
@@ -22,13 +22,13 @@ interface Wanted {
  * together, with their child promises, and not before their clean-ups have ended. A promise with a target is a job. `next` is the
  * id that the name's next generation would have.
  */
-function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgres"): string {
+function selection({ days, namespace, now }: Retention, dialect: "sqlite" | "postgres"): string {
   const isLite = dialect === "sqlite";
   const before = (text: string, mark: string) =>
     isLite ? `substr(${text}, 1, instr(${text} || '${mark}', '${mark}') - 1)` : `split_part(${text}, '${mark}', 1)`;
   const keep = isLite ? `json_extract(tags, '$."${RETENTION_TAG}"')` : `tags->>'${RETENTION_TAG}'`;
   const number = isLite ? "INTEGER" : "BIGINT";
-  const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY)} ELSE CAST(${keep} AS ${number}) END`;
+  const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY_MS)} ELSE CAST(${keep} AS ${number}) END`;
   const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
   const name = (id: string) => before(`(${before(id, CHILD)})`, GENERATION);
   return `CREATE TEMP TABLE expired_jobs AS
@@ -50,37 +50,37 @@ function selection({ days, namespace, now }: Wanted, dialect: "sqlite" | "postgr
  * Whether a job was started again since the selection. It is kept then: without its first generation, the next start of its name
  * would not find the running one.
  */
-const IS_RESTARTED = "EXISTS (SELECT 1 FROM promises WHERE promises.id = expired_jobs.next)";
+const RESTART_CONDITION = "EXISTS (SELECT 1 FROM promises WHERE promises.id = expired_jobs.next)";
 
-const COUNTS = `SELECT (SELECT count(DISTINCT n) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,
+const COUNTS_QUERY = `SELECT (SELECT count(DISTINCT n) FROM expired_jobs) AS jobs, (SELECT count(*) FROM expired_jobs) AS promises,
   (SELECT count(*) FROM expired_bookkeeping) AS bookkeeping`;
 
 /** Removes or counts expired jobs in an SQLite file. @throws {Error} for an unknown schema */
-export function retainSqlite(file: string, wanted: Wanted, apply: boolean) {
+export function retainSqlite(file: string, retention: Retention, apply: boolean) {
   const db = new DatabaseSync(file, { readOnly: false, enableForeignKeyConstraints: true });
   try {
     checkSqlite(db, file);
-    db.exec(selection(wanted, "sqlite"));
-    if (apply) removeSqlite(db, "expired_jobs", IS_RESTARTED);
+    db.exec(selection(retention, "sqlite"));
+    if (apply) removeSqlite(db, "expired_jobs", RESTART_CONDITION);
     defineIdFunctions(db);
-    db.exec(expiredBookkeeping(wanted, "sqlite"));
+    db.exec(expiredBookkeeping(retention, "sqlite"));
     if (apply) removeSqlite(db, "expired_bookkeeping");
-    return db.prepare(COUNTS).get() as { jobs: number; promises: number; bookkeeping: number };
+    return db.prepare(COUNTS_QUERY).get() as { jobs: number; promises: number; bookkeeping: number };
   } finally {
     db.close();
   }
 }
 
 /** Does the same as {@link retainSqlite} for Postgres, as a script for `psql`. */
-export function postgresScript(wanted: Wanted, apply: boolean): string {
+export function postgresScript(retention: Retention, apply: boolean): string {
   return `${checkPostgres()}
-${selection(wanted, "postgres")};
+${selection(retention, "postgres")};
 CREATE INDEX ON expired_jobs (n);
 CREATE INDEX ON expired_jobs (id);
-${apply ? removal("expired_jobs", IS_RESTARTED) : ""}
-${expiredBookkeeping(wanted, "postgres")};
+${apply ? removal("expired_jobs", RESTART_CONDITION) : ""}
+${expiredBookkeeping(retention, "postgres")};
 CREATE INDEX ON expired_bookkeeping (n);
-${COUNTS};
+${COUNTS_QUERY};
 ${apply ? removal("expired_bookkeeping") : ""}
 ${outcome(apply)}
 `;
@@ -98,7 +98,7 @@ const OPTIONS = {
 
 export const usage = usageOf(
   "--days DAYS (--sqlite FILE | --postgres) [--namespace NAME/] [--apply]",
-  `Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH} jobs at a time: each with its
+  `Removes jobs that ended more than DAYS ago from the database of a Resonate server ${SUPPORTED_RELEASE}, ${BATCH_SIZE} jobs at a time: each with its
 steps, its progress feed and all generations of its name. Also removes records that limited jobs.
 Without --apply it only prints the counts.`,
   OPTIONS,
@@ -109,9 +109,9 @@ export async function run(args: string[]): Promise<void> {
   const days = Number(values.days);
   if (!(days > 0) || (values.sqlite === undefined) !== values.postgres)
     throw new WrongArguments("Give --days, a number above 0, and --sqlite FILE or --postgres.");
-  const wanted = { days, namespace: values.namespace, now: Date.now() };
-  if (values.sqlite === undefined) return console.log(postgresScript(wanted, values.apply));
-  const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, wanted, values.apply);
+  const retention = { days, namespace: values.namespace, now: Date.now() };
+  if (values.sqlite === undefined) return console.log(postgresScript(retention, values.apply));
+  const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, retention, values.apply);
   const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} records that limited jobs`;
   console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }
@@ -134,7 +134,7 @@ function defineIdFunctions(db: DatabaseSync): void {
 /**
  * Creates the numbered table `expired_bookkeeping` by the rules of `server/engine/retention.ts`.
  */
-function expiredBookkeeping({ namespace, now }: Wanted, dialect: keyof typeof ID_PARTS): string {
+function expiredBookkeeping({ namespace, now }: Retention, dialect: keyof typeof ID_PARTS): string {
   const { chain, link } = ID_PARTS[dialect];
   const position = dialect === "sqlite" ? "instr" : "strpos";
   return `CREATE TEMP TABLE expired_bookkeeping AS

@@ -5,7 +5,7 @@ import { RULES_OF_0_9 } from "../../resonate/connection/server-rules.ts";
 import { storedMarkId } from "../../resonate/ids.ts";
 import { markedBytes } from "../../resonate/size.ts";
 import type { When } from "../job-lease.ts";
-import { LeaseLost } from "../runtime.ts";
+import { LeaseLost } from "../job-lease.ts";
 import { type Send, TaskLease } from "./lease.ts";
 
 const promise = (id: string) => ({

@@ -8,8 +8,8 @@ import { bytesIn, markOf, marksTo, STORED } from "../../resonate/size.ts";
 import { type Clock, machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { Lease, When } from "../job-lease.ts";
+import { LeaseLost } from "../job-lease.ts";
 import type { Journal, JournalEntry } from "../journal.ts";
-import { LeaseLost } from "../runtime.ts";
 import type { StepFeature } from "../step-feature.ts";
 import { layersOf, type StepLayers } from "../step-layers.ts";
 
@@ -17,7 +17,7 @@ import { layersOf, type StepLayers } from "../step-layers.ts";
 export type Send = (kind: string, data: object) => Promise<{ status: number; data: unknown }>;
 
 /** A task that this worker has a lease on, with its promise and the records that the server sent along. */
-export interface HeldTask extends Partial<Pick<Acquired, "preload" | "records">> {
+export interface LeasedTask extends Partial<Pick<Acquired, "preload" | "records">> {
   task: Pick<TaskRecord, "id" | "version">;
   promise: PromiseRecord;
   /** The id of the job that the task cleans up after: its records are written under this task. */
@@ -86,7 +86,7 @@ export class TaskLease implements Lease {
   readonly #forwardNews = (promise?: PromiseRecord) => this.onNews(promise);
 
   constructor(
-    { task, promise, cleansUp, preload = [], records }: HeldTask,
+    { task, promise, cleansUp, preload = [], records }: LeasedTask,
     { send, watch, clock = machineClock, rules = { ...RULES_OF_0_9 }, features = [] }: LeaseOptions,
   ) {
     this.id = cleansUp ?? task.id;
@@ -181,7 +181,7 @@ export class TaskLease implements Lease {
     if (preloaded && preloaded.state !== "pending") return preloaded;
     const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
-    if (status !== 200) throw new LeaseLost(`the server answered ${status} to promise.get`);
+    if (status !== 200) throw taken(status, "promise.get");
     return (data as { promise: PromiseRecord }).promise;
   }
 
@@ -266,7 +266,8 @@ export class TaskLease implements Lease {
 
   async #armsTargetsOnly(): Promise<boolean> {
     return this.#rules.armsTargetsOnly().catch((error) => {
-      throw new LeaseLost(`the server did not tell its rules: ${(error as Error).message}`, { cause: error });
+      const message = `the server did not report its rules: ${(error as Error).message}`;
+      throw new LeaseLost(message, { reason: "unreachable", cause: error });
     });
   }
 
@@ -282,6 +283,10 @@ export class TaskLease implements Lease {
     const { status, data } = await this.#send(kind, { id: this.taskId, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
-    throw new LeaseLost(`the server answered ${status} to ${kind}`, { cause: { status } });
+    throw taken(status, kind);
   }
 }
+
+/** The error of an answer by which the server says that the task is not this worker's any more. */
+const taken = (status: number, kind: string) =>
+  new LeaseLost(`the server answered ${status} to ${kind}`, { reason: "taken", cause: { status } });

@@ -1,8 +1,8 @@
 /** The work of commands: a record, a check, or an attempt at a step, up to an outcome or to the pause before the next. */
 import { NondeterminismError } from "../../author/context.ts";
 import { isFinal, storable, toStored } from "../../author/values.ts";
+import { LeaseLost } from "../job-lease.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
-import { LeaseLost } from "../runtime.ts";
 import type { StepFailure, StepOutcome, StepWork } from "../step-feature.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 import { pauseAfter } from "./retry.ts";

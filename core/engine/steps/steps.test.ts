@@ -12,8 +12,8 @@ import {
   SECOND,
   type StepOptions,
 } from "../../author/context.ts";
-import type { Runtime } from "../runtime.ts";
-import { LeaseLost, type Runnable } from "../runtime.ts";
+import { LeaseLost } from "../job-lease.ts";
+import type { Runnable, Runtime } from "../runtime.ts";
 
 /** A step that fails so many times, a job that does nothing else, and the attempts that the step has seen. */
 function failing(times: number, error: () => unknown = () => new Error("503")) {

@@ -8,8 +8,8 @@ import { isFinal, storable, toStored } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { lookId } from "../../resonate/ids.ts";
 import { durationInWords } from "../clock.ts";
+import { LeaseLost } from "../job-lease.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
-import { LeaseLost } from "../runtime.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 
 const kind = "until";

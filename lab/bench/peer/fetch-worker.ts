@@ -1,5 +1,5 @@
 /** The worker for the tool that both servers have. */
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 import { fetchOnceRun } from "./fetch.run.ts";
 
 await runWorker({ functions: [fetchOnceRun] });

@@ -1,6 +1,6 @@
 /** A worker with a job of ten nearly empty steps, half of them side by side. The job runs again after a sleep. */
 import { implement } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 import { tenSteps } from "./ten-steps.ts";
 
 const look = async ({ signal }: { signal: AbortSignal }) => Date.now() > 0 && !signal.aborted;

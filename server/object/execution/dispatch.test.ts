@@ -104,7 +104,7 @@ test("a runner receives news while it runs a task and a while longer, and its ne
           return new Response();
         }
         const { promise: run, resolve: end } = Promise.withResolvers<void>();
-        runs.push({ news: JSON.parse(body).news, end });
+        runs.push({ news: JSON.parse(body).newsAddress, end });
         await run;
         return Response.json({ isKnown: true });
       },

@@ -123,7 +123,7 @@ export class RunnerPool {
       // The promise shows the runner whether it has the code, before it acquires the task, which costs rows.
       const promise = await this.#promiseOf(task);
       if (!promise) return;
-      const { isKnown, told: report } = await this.#runnerOf(task.id).run(task, promise);
+      const { isKnown, report } = await this.#runnerOf(task.id).run(task, promise);
       if (report) this.#reports?.add(report);
       if (!isKnown) this.#resonate.decline(task.id, connection);
     } catch (error) {

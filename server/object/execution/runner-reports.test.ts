@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
+import { WorkerStats } from "../../../core/jobs/worker-stats.ts";
 import { callsOf } from "../../../core/resonate/object-calls.ts";
-import { Figures } from "../../../features/operators/figures.ts";
-import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 import { RunnerReports } from "./runner-reports.ts";
 
 beforeEach(() => {
@@ -22,7 +22,7 @@ function reportFailures() {
   const objects = { idFromName: () => ({}), get: () => callsOf({ operate }) };
   const reports = new RunnerReports({ objects, namespace: "", group: "workers", maxConcurrent: 50 });
   const fail = (count: number) => {
-    const runner = new Figures(() => {});
+    const runner = new WorkerStats(() => {});
     for (let i = 0; i < count; i++)
       runner.ended({ job: `tea_${i}`, kind: "tea", outcome: "failed", ms: 1, reason: "no water" });
     reports.add({ kinds: { tea: 1 }, news: runner.takeNews() });

@@ -1,9 +1,9 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
 import { FORM } from "../../../core/jobs/form.ts";
+import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
+import { type RunnerNews, WorkerStats } from "../../../core/jobs/worker-stats.ts";
 import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
 import { methodsOf, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
-import { Figures, type RunnerNews } from "../../../features/operators/figures.ts";
-import type { WorkerReport } from "../../../features/operators/worker-report.ts";
 
 /** How long events are gathered, and the shortest time between two reports, each of which writes some rows. */
 const GATHERING_MS = 2_000;
@@ -30,7 +30,7 @@ interface RunnerReportsOptions {
 /** Sends no report while nothing happens, so that the platform can put the server to sleep. */
 export class RunnerReports {
   readonly #options: RunnerReportsOptions;
-  readonly #figures = new Figures(() => this.#arm(GATHERING_MS), Date.now()); // Report numbers must grow, also over a sleep.
+  readonly #stats = new WorkerStats(() => this.#arm(GATHERING_MS), Date.now()); // Report numbers must grow, also over a sleep.
   #kinds: RunnerNews["kinds"] = {};
   #running = 0;
   #unsent: WorkerReport | undefined;
@@ -46,7 +46,7 @@ export class RunnerReports {
   /** Adds the news of a runner. */
   add({ kinds, news }: RunnerNews): void {
     this.#kinds = kinds;
-    this.#figures.add(news);
+    this.#stats.add(news);
   }
 
   /** Adds `change`, which may be negative, to the number of running jobs. */
@@ -57,7 +57,7 @@ export class RunnerReports {
 
   /** Adds `change`, which may be negative, to the number of jobs that wait for a slot. */
   addWaiting(change: number): void {
-    this.#figures.waiting += change;
+    this.#stats.waiting += change;
   }
 
   #arm(delay: number): void {
@@ -72,7 +72,7 @@ export class RunnerReports {
     const { objects, namespace, group, maxConcurrent } = this.#options;
     this.#timer = undefined;
     this.#earliest = Date.now() + MIN_REPORT_INTERVAL_MS;
-    this.#unsent ??= this.#figures.take({
+    this.#unsent ??= this.#stats.takeReport({
       worker: "runners",
       isRunner: true,
       group,
@@ -82,7 +82,7 @@ export class RunnerReports {
       running: this.#running,
       most: maxConcurrent,
     });
-    const hasMoreNews = this.#figures.hasNews;
+    const hasMoreNews = this.#stats.hasNews;
     try {
       const object = objects.get(objects.idFromName(operateName(namespace)));
       const answer = await methodsOf<OperateMethods>(object).operate("report", [this.#unsent]);

@@ -1,5 +1,5 @@
+import type { RunnerNews } from "../../../core/jobs/worker-stats.ts";
 import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
-import type { RunnerNews } from "../../../features/operators/figures.ts";
 import type { PollConnection } from "../../engine/poll-connections.ts";
 import type { Resonate } from "../../engine/resonate.ts";
 
@@ -12,7 +12,8 @@ const LINGER_MS = 10_000;
 interface RunnerAnswer {
   /** Whether the runner has code for the task. */
   isKnown: boolean;
-  told?: RunnerNews;
+  /** What happened in it since its last answer. */
+  report?: RunnerNews;
 }
 
 type Stub = () => { fetch(url: string, init: RequestInit): Promise<Response> };
@@ -41,7 +42,7 @@ export class Runner {
     const news = this.#newsConnection ?? this.#open();
     this.#running += 1;
     try {
-      const response = await this.#post("/", JSON.stringify({ task, promise, news: news?.address }));
+      const response = await this.#post("/", JSON.stringify({ task, promise, newsAddress: news?.address }));
       return await response.json();
     } finally {
       this.#running -= 1;

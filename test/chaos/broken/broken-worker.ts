@@ -3,7 +3,7 @@ import { Codec, HttpNetwork } from "@resonatehq/sdk";
 import type { Context, Implementation } from "../../../core/index.ts";
 import { runs } from "../../../tools/runs.ts";
 import { type Month, month } from "../../../tools/weather/month.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 import { BROKEN_MONTHS } from "./broken-months.ts";
 
 type Code = (ctx: Context, args: unknown) => Promise<unknown>;

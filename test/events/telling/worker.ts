@@ -1,4 +1,4 @@
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 import { watchPriceRun } from "./watch-price.ts";
 
 await runWorker({ functions: [watchPriceRun] });

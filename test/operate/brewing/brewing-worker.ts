@@ -2,7 +2,7 @@
 import { appendFile } from "node:fs/promises";
 import * as z from "zod";
 import { implement, JobCancelled } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 import { brew, serve } from "./brewing.ts";
 
 const { CODE, FOLDER } = process.env;

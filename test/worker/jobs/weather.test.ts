@@ -61,7 +61,7 @@ describe.concurrent("a month of weather", () => {
     expect(state).toBe("resolved");
     expect(archive.control.count(month.archived)).toBe(1);
     expect(JSON.stringify(value.data)).toBe(await served(month));
-    const lines = (await worker.waitForLog(month.job, "job done")).filter(({ msg }) => msg !== "job goes on");
+    const lines = (await worker.waitForLog(month.job, "job done")).filter(({ msg }) => msg !== "job progress");
     expect(lines).toMatchObject([
       { level: "info", msg: "job started" },
       { level: "info", msg: "job done", outcome: "complete", duration_ms: expect.any(Number) },

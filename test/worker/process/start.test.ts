@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run, until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { ownGroup } from "../../../testing/stack/worker-process.ts";
-import { serveNewer } from "../../cli/doctor.ts";
+import { serveNewerRelease } from "../../cli/doctor.ts";
 import { startProtectedResonate } from "../../cli/protected-resonate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
@@ -17,7 +17,7 @@ const start = (env: Record<string, string>) => run("worker/main.ts", { env: { HE
 
 describe.concurrent("a worker does not start", () => {
   test("with a server of an unsupported release", async () => {
-    await using newer = await serveNewer(resonate.url);
+    await using newer = await serveNewerRelease(resonate.url);
     await using worker = start({ ...ownGroup().env, RESONATE_URL: String(newer.url) });
     expect(await worker.exited).toMatchObject({ exitCode: 1 });
     expect(worker.output()).toMatch(/not a Resonate server of release 0\.9\.8.*must be prefixed/);

@@ -2,7 +2,7 @@
 import { appendFile } from "node:fs/promises";
 import * as z from "zod";
 import { defineJob, HOUR, implement, SECOND } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 
 const args = z.object({ n: z.number() });
 const id = ({ n }: { n: number }) => n;

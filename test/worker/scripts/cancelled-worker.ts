@@ -11,7 +11,7 @@ import {
   NonRetryableError,
   type Step,
 } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 import { booking, brief, hasty, resumed } from "./cancelled.ts";
 
 const { FOLDER } = process.env;

@@ -1,7 +1,7 @@
 /** The product's worker with a kind of job that has its own worker group. */
 import * as z from "zod";
 import { defineJob, implement } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 
 const args = z.object({ n: z.number() });
 const id = ({ n }: { n: number }) => n;

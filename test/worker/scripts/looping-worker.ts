@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import * as z from "zod";
 import { defineJob, implement } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 
 const args = z.object({ pause: z.number(), file: z.string() });
 const loop = (kind: string) => defineJob({ kind, args, id: () => "x" });

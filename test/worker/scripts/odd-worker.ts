@@ -2,7 +2,7 @@
 import { get } from "node:http";
 import * as z from "zod";
 import { type Context, defineJob, implement } from "../../../core/index.ts";
-import { runWorker } from "../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../worker/worker.ts";
 
 function job(kind: string, run: (ctx: Context, args: unknown) => Promise<unknown>, options = {}) {
   return implement(defineJob({ kind, args: z.unknown(), id: () => "x", ...options }), run);

@@ -9,14 +9,14 @@ import { until } from "../../../testing/simulation/program.ts";
 import type { TestStack } from "../../../testing/stack/stack.ts";
 import { rpc } from "../../support/rpc.ts";
 import { tasksAt } from "../../tasks/support.ts";
-import { connect, linesOf, structuredOf, wrapped } from "../support.ts";
+import { connect, linesOf, structuredOf, wrappedStack } from "../support.ts";
 
 let file: string;
 let stack: TestStack;
 beforeAll(async () => {
   file = join(await mkdtemp(join(tmpdir(), "odd-")), "calls");
   const program = { command: process.execPath, args: ["test/wrap/content/odd.ts"], env: { CALLS: file } };
-  stack = await wrapped({ name: "odd", ...program, after: 300_000 });
+  stack = await wrappedStack({ name: "odd", ...program, after: 300_000 });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
@@ -30,10 +30,10 @@ async function answerTo(args: object, tool = "write") {
 }
 
 /** The answer to a call whose result is this value. */
-const given = (result: unknown) => answerTo({ answer: `"result":${JSON.stringify(result)}` });
+const answerWith = (result: unknown) => answerTo({ answer: `"result":${JSON.stringify(result)}` });
 
 /** Results that no client can read, each with a part of the message about it. */
-const MALFORMED: readonly [result: unknown, words: RegExp][] = [
+const MALFORMED_RESULTS: readonly [result: unknown, words: RegExp][] = [
   [null, /no content/],
   ["text", /text/],
   [[1, 2], /\[1,2\]/],
@@ -65,16 +65,16 @@ const MALFORMED: readonly [result: unknown, words: RegExp][] = [
   [{ content: [], _meta: "none" }, /_meta/],
 ];
 
-test("a result that clients cannot read becomes an error that quotes it; the call is made once, and nobody is told to repeat it", async () => {
-  for (const [result, words] of MALFORMED) {
-    const { id, result: shown, words: all } = await given(result);
-    expect(shown?.content, all).toEqual([{ type: "text", text: expect.stringMatching(words) }]);
+test("a result that clients cannot read becomes an error that quotes it; the call is made once, and nobody is advised to repeat it", async () => {
+  for (const [result, words] of MALFORMED_RESULTS) {
+    const { id, result: answer, words: all } = await answerWith(result);
+    expect(answer?.content, all).toEqual([{ type: "text", text: expect.stringMatching(words) }]);
     expect(all).not.toMatch(/safe|Nothing was done/);
-    if (result !== null) expect(shown).toMatchObject({ isError: true });
+    if (result !== null) expect(answer).toMatchObject({ isError: true });
     expect(await linesOf(file, id)).toEqual([`write ${id}`]);
   }
   const client = await connect(stack.url, "2025");
-  for (const [result] of MALFORMED) {
+  for (const [result] of MALFORMED_RESULTS) {
     const args = { id: `client-${++count}`, answer: `"result":${JSON.stringify(result)}` };
     expect(await client.callTool({ name: "write", arguments: args })).toMatchObject({ content: [{ type: "text" }] });
   }
@@ -82,11 +82,11 @@ test("a result that clients cannot read becomes an error that quotes it; the cal
 });
 
 test("an answer without content becomes a text that says so, and is not an error", async () => {
-  const { id, result } = await given({});
+  const { id, result } = await answerWith({});
   expect(result).toMatchObject({ content: [{ text: expect.stringMatching(/^odd answered .*no content/) }] });
   expect(result.isError).toBeUndefined();
   expect(await linesOf(file, id)).toHaveLength(1);
-  expect((await given({ structuredContent: { a: 1 } })).result).toMatchObject({
+  expect((await answerWith({ structuredContent: { a: 1 } })).result).toMatchObject({
     content: [],
     structuredContent: { a: 1 },
   });
@@ -100,7 +100,7 @@ test("a call is never called safe to repeat, for any JSON in the answer", async 
   const any = fc.oneof(fc.jsonValue(), members, fc.record({ content: fc.array(fc.jsonValue()) }));
   await fc.assert(
     fc.asyncProperty(any, async (result) => {
-      const { id, words } = await given(result);
+      const { id, words } = await answerWith(result);
       expect(words).not.toMatch(/safe|Nothing was done/);
       expect(words.length).toBeLessThan(60_000);
       expect(await linesOf(file, id)).toHaveLength(1);
@@ -110,8 +110,8 @@ test("a call is never called safe to repeat, for any JSON in the answer", async 
 });
 
 test("a deeply nested answer arrives whole up to a bound, and beyond it becomes an error that says so", async () => {
-  const whole = await answerTo({ deep: 300 });
-  expect(whole.words).toContain('{"a":'.repeat(300));
+  const deepAnswer = await answerTo({ deep: 300 });
+  expect(deepAnswer.words).toContain('{"a":'.repeat(300));
   for (const deep of [3_000, 1_000_000]) {
     const { id, result, words } = await answerTo({ deep });
     expect(result, words).toMatchObject({ isError: true, content: [{ text: expect.stringMatching(/nested/) }] });
@@ -121,7 +121,7 @@ test("a deeply nested answer arrives whole up to a bound, and beyond it becomes 
 });
 
 test("unknown kinds of content and fields pass unchanged", async () => {
-  const sent = {
+  const result = {
     later: "a field of a revision to come",
     content: [
       { what: ["nobody here knows", { "": null }], type: "hologram", depth: 1.5 },
@@ -131,14 +131,14 @@ test("unknown kinds of content and fields pass unchanged", async () => {
     structuredContent: { nested: { list: [1, null, "ü"] } },
     _meta: { "odd/id": 7 },
   };
-  const { resultType: _, ...modern } = (await given(sent)).result;
+  const { resultType: _, ...modern } = (await answerWith(result)).result;
   const client = await connect(stack.url, "2025");
-  const args = { id: `call-${++count}`, answer: `"result":${JSON.stringify(sent)}` };
+  const args = { id: `call-${++count}`, answer: `"result":${JSON.stringify(result)}` };
   const legacy = await client.request({ method: "tools/call", params: { name: "write", arguments: args } }, z.any());
   await client.close();
   for (const { _meta, ...rest } of [modern, legacy]) {
-    expect(JSON.stringify(rest)).toBe(JSON.stringify({ ...sent, _meta: undefined }));
-    expect(_meta).toMatchObject(sent._meta);
+    expect(JSON.stringify(rest)).toBe(JSON.stringify({ ...result, _meta: undefined }));
+    expect(_meta).toMatchObject(result._meta);
   }
 });
 
@@ -173,8 +173,8 @@ test("a protocol error reaches a call, its repetition and a task with its code a
 test.each(["5", '"no"', "{}", '{"code":"x","message":7,"data":[1]}'])(
   "a malformed error is still an error: %s",
   async (error) => {
-    const { id, error: shown, words } = await answerTo({ answer: `"error":${error}` });
-    expect(shown?.code, words).toEqual(expect.any(Number));
+    const { id, error: answerError, words } = await answerTo({ answer: `"error":${error}` });
+    expect(answerError?.code, words).toEqual(expect.any(Number));
     expect(await linesOf(file, id)).toHaveLength(1);
   },
 );
@@ -191,16 +191,16 @@ test("the `_meta` of calls and results reaches the other side, except for entrie
     const client = await connect(stack.url, era);
     const result = await client.callTool({ ...params, _meta: { ..._meta, idempotencyKey: era } });
     await client.close();
-    const { progressToken, ...arrived } = JSON.parse(structuredOf(result).text)._meta;
-    expect(arrived).toEqual({ traceparent: "00-1-2-01", "odd/hint": { deep: [1] } });
+    const { progressToken, ...receivedMeta } = JSON.parse(structuredOf(result).text)._meta;
+    expect(receivedMeta).toEqual({ traceparent: "00-1-2-01", "odd/hint": { deep: [1] } });
     expect(result._meta).toMatchObject({ "odd/own": 1 });
   }
 });
 
 test("if the store fails a call that may have been sent, the error says under which job name to repeat it, and then it is sent once", async () => {
-  const sent = answerTo({ after: 1_000 });
-  const lost = `call-${count}`;
-  await until("the call", async () => (await linesOf(file, lost)).length === 1);
+  const firstAnswer = answerTo({ after: 1_000 });
+  const firstId = `call-${count}`;
+  await until("the call", async () => (await linesOf(file, firstId)).length === 1);
   await stack.resonate.kill();
   const [write, read] = await Promise.all([answerTo({}), answerTo({}, "read")]);
   expect(read.words).toContain("that is safe");
@@ -208,14 +208,14 @@ test("if the store fails a call that may have been sent, the error says under wh
   const [, job_name] = /job_name: \\"([^"\\]+)\\"/.exec(write.words) ?? [];
   expect(job_name, write.words).toBeDefined();
   // With a job name from the caller, a repeated call is the same job.
-  const named = await answerTo({ job_name: "named" });
-  expect(named.words).toContain("that is safe");
+  const answer = await answerTo({ job_name: "named" });
+  expect(answer.words).toContain("that is safe");
   await stack.resonate.start();
-  expect((await sent).words).not.toContain("that is safe");
+  expect((await firstAnswer).words).not.toContain("that is safe");
   for (let i = 0; i < 2; i++) {
     const args = { id: write.id, job_name };
     const params = { name: "write", arguments: args };
     expect((await rpc(stack.url, "tools/call", params, { capabilities: {} })).result.isError).toBeUndefined();
   }
-  for (const id of [write.id, lost]) expect(await linesOf(file, id)).toHaveLength(1);
+  for (const id of [write.id, firstId]) expect(await linesOf(file, id)).toHaveLength(1);
 });

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestStack } from "../../../testing/stack/stack.ts";
 import { tasksAt } from "../../tasks/support.ts";
-import { connect, wrapped } from "../support.ts";
+import { connect, wrappedStack } from "../support.ts";
 
 let stack: TestStack;
 beforeAll(async () => {
   const env = { CALLS: join(await mkdtemp(join(tmpdir(), "odd-")), "calls") };
   const program = { command: process.execPath, args: ["test/wrap/content/odd.ts"], env };
-  stack = await wrapped({ name: "odd", ...program, after: 300_000 }, { env: { FILES_URL: "" } });
+  stack = await wrappedStack({ name: "odd", ...program, after: 300_000 }, { env: { FILES_URL: "" } });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
@@ -51,8 +51,8 @@ test("an image, a sound and a file arrive whole from a call, from a task, and fr
 });
 
 test("a text and its copy in the structured content count once; a longer text is summarized, with its images beside the summary", async () => {
-  const whole = await call("write", { text: 45_000, media: [200_000] });
-  expect(whole).toEqual({
+  const answer = await call("write", { text: 45_000, media: [200_000] });
+  expect(answer).toEqual({
     content: [{ type: "text", text: "x".repeat(45_000) }, image(200_000)],
     structuredContent: { result: "x".repeat(45_000) },
   });

@@ -69,7 +69,8 @@ function answerTo(
           { uriTemplate: `odd://${NAME}/{id}`, name: "by id" },
           { uriTemplate: `${NAME}://{id}`, name: "of the server's own scheme" },
           ...(NAME === "west" ? ["https://{+path}", "file:///{path}"] : []).map((uriTemplate) => ({
-            ...{ uriTemplate, name: "any" },
+            uriTemplate,
+            name: "any",
           })),
         ],
       });
@@ -80,12 +81,12 @@ function answerTo(
   }
 }
 
-const KINDS = [
+const MEDIA_KINDS = [
   (data: string) => ({ type: "image", data, mimeType: "image/png" }),
   (data: string) => ({ type: "audio", data, mimeType: "audio/wav" }),
   (blob: string) => ({ type: "resource", resource: { uri: "odd://file", blob } }),
 ];
-export const medium = (size: number, i: number): object | undefined => KINDS[i % 3]?.("AAAA".repeat(size / 4));
+export const medium = (size: number, i: number): object | undefined => MEDIA_KINDS[i % 3]?.("AAAA".repeat(size / 4));
 
 const result = (value: object) => `"result":${JSON.stringify(value)}`;
 

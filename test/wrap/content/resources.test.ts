@@ -43,13 +43,16 @@ await runWorker({ functions: [...east, ...west] });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
-const unnamed = { code: -32602, message: expect.stringContaining("none of your last results names this resource") };
+const unknownResource = {
+  code: -32602,
+  message: expect.stringContaining("none of your last results names this resource"),
+};
 
 test("a resource is read from the server whose result has named it to the caller, and no other server learns its address", async () => {
   const ada = await connect(stack.url, "2026", {}, bearer(TOKENS.ada));
   const bob = await connect(stack.url, "2026", {}, bearer(TOKENS.bob));
   const uri = "odd://report?key=secret";
-  await expect(ada.readResource({ uri })).rejects.toMatchObject(unnamed);
+  await expect(ada.readResource({ uri })).rejects.toMatchObject(unknownResource);
   await ada.callTool({ name: "east_write", arguments: { id: "e", link: "odd://other" } });
   await ada.callTool({ name: "west_write", arguments: { id: "w", link: uri } });
   expect((await ada.readResource({ uri })).contents).toEqual([{ uri, text: "west was asked" }]);
@@ -57,8 +60,8 @@ test("a resource is read from the server whose result has named it to the caller
     { uri: "odd://other", text: "east was asked" },
   ]);
   // A resource named to another caller is unknown to this one, and so is a part of an address.
-  await expect(bob.readResource({ uri })).rejects.toMatchObject(unnamed);
-  await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unnamed);
+  await expect(bob.readResource({ uri })).rejects.toMatchObject(unknownResource);
+  await expect(ada.readResource({ uri: "odd://report" })).rejects.toMatchObject(unknownResource);
   expect(await linesOf(file, uri)).toEqual([`west ${uri}`]);
   await Promise.all([ada.close(), bob.close()]);
 });
@@ -74,7 +77,7 @@ test.each(["See %s", "See %s.", "[the report](%s), and more", "(%s)", "one\n%s\n
       arguments: { id: "t", answer: `"result":${JSON.stringify({ content })}` },
     });
     expect((await ada.readResource({ uri })).contents).toEqual([{ uri, text: "east was asked" }]);
-    await expect(ada.readResource({ uri: uri.slice(0, -1) })).rejects.toMatchObject(unnamed);
+    await expect(ada.readResource({ uri: uri.slice(0, -1) })).rejects.toMatchObject(unknownResource);
     expect(await linesOf(file, uri)).toEqual([`east ${uri}`]);
     await ada.close();
   },
@@ -90,7 +93,7 @@ test("a template that does not say whose addresses it means gets only those that
   const uri = "west://7";
   expect((await ada.readResource({ uri })).contents).toEqual([{ uri, text: "west was asked" }]);
   for (const uri of ["https://east.example/r?key=unnamed", "file:///unnamed"]) {
-    await expect(ada.readResource({ uri })).rejects.toMatchObject(unnamed);
+    await expect(ada.readResource({ uri })).rejects.toMatchObject(unknownResource);
     expect(await linesOf(file, uri)).toEqual([]);
     const { contents } = await ada.readResource({ uri: `wrapped://west/${uri}` });
     expect(contents).toEqual([{ uri, text: "west was asked" }]);
@@ -130,7 +133,7 @@ test("tools of two servers with the same name are refused with a message that ha
     options: { name, url: "https://acme.example/mcp" },
     snapshot: { ...snapshot, tools, lists, offers: [] },
   }));
-  const started = startEdge({ port: 0, bindings: { WRAP_PAIR: JSON.stringify(pair) }, entry: EDGE });
+  const startup = startEdge({ port: 0, bindings: { WRAP_PAIR: JSON.stringify(pair) }, entry: EDGE });
   const words = "Two tools are called report, built-in ones included. Give a wrapped server a prefix.";
-  await expect(started).rejects.toThrow(new RegExp(`^${words}$`));
+  await expect(startup).rejects.toThrow(new RegExp(`^${words}$`));
 });

@@ -8,7 +8,7 @@ import { connect, structuredOf } from "../support.ts";
 /** The peak memory of the launcher and of its worker, in MB. They are found by `NAME`. */
 async function memory(): Promise<number[]> {
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
-  const found = pids.map(async (pid) => {
+  const sizes = pids.map(async (pid) => {
     const [words, status] = await Promise.all(
       ["cmdline", "status"].map((file) => readFile(`/proc/${pid}/${file}`, "utf8").catch(() => "")),
     );
@@ -16,7 +16,7 @@ async function memory(): Promise<number[]> {
       words?.includes(NAME) || (words?.includes("wrapped-worker") && (await environment(pid)).includes(NAME));
     return isOurs ? [Number(/VmHWM:\s+(\d+)/.exec(status ?? "")?.[1]) / 1_000] : [];
   });
-  return (await Promise.all(found)).flat();
+  return (await Promise.all(sizes)).flat();
 }
 
 const environment = (pid: string) => readFile(`/proc/${pid}/environ`, "utf8").catch(() => "");
@@ -43,5 +43,5 @@ test("200,000 tools and a schema of 8,000 levels are read up to the bounds, and 
   await client.close();
   const all = await memory();
   expect(all.length).toBeGreaterThanOrEqual(2);
-  for (const most of all) expect(most).toBeLessThan(400);
+  for (const megabytes of all) expect(megabytes).toBeLessThan(400);
 });

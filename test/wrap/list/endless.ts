@@ -12,10 +12,10 @@ const first = [
   tool("deep", "Is deep.", deep),
   tool("wide", "x", `{"title":"${"x".repeat(1e6)}"}`),
 ];
-const TEXT = "x".repeat(1_000);
+const DESCRIPTION = "x".repeat(1_000);
 
 function page(at: number): string {
-  const tools = Array.from({ length: 10_000 }, (_, i) => tool(`tool_${at * 10_000 + i}`, TEXT));
+  const tools = Array.from({ length: 10_000 }, (_, i) => tool(`tool_${at * 10_000 + i}`, DESCRIPTION));
   const next = at < 19 ? `,"nextCursor":"${at + 1}"` : "";
   return `{"tools":[${[...(at === 0 ? first : []), ...tools]}]${next}}`;
 }

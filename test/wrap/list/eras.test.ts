@@ -5,14 +5,14 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { WrapOptions } from "../../../wrap/index.ts";
 import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
-import { connect, linesOf, SILENT, wrapped } from "../support.ts";
+import { connect, linesOf, SILENT_LOG, wrappedStack } from "../support.ts";
 
-const ERAS = "test/wrap/list/eras.ts";
+const ERAS_SERVER = "test/wrap/list/eras.ts";
 
 async function eras(options: Partial<WrapOptions> = {}, env: Record<string, string> = {}) {
   const file = join(await mkdtemp(join(tmpdir(), "eras-")), "calls");
-  const program = { command: process.execPath, args: [ERAS], env: { CALLS: file, ...env } };
-  const stack = await wrapped({ name: "eras", ...program, ...options });
+  const program = { command: process.execPath, args: [ERAS_SERVER], env: { CALLS: file, ...env } };
+  const stack = await wrappedStack({ name: "eras", ...program, ...options });
   const client = await connect(stack.url);
   return {
     lines: () => linesOf(file),
@@ -41,8 +41,8 @@ test("a tool that the newest revision cannot serve is called again in the older 
   expect(await second.lines()).toEqual(["refuses modern", "refuses legacy"]);
 
   await using third = await eras();
-  const [failed, advice] = await third.call("writes");
-  expect(failed).toContain("unavailable on 2026-07-28");
+  const [failure, advice] = await third.call("writes");
+  expect(failure).toContain("unavailable on 2026-07-28");
   expect(advice).toMatch(/not repeated.*call the tool again/);
   expect(await third.call("writes")).toEqual(["legacy"]);
   expect(await third.lines()).toEqual(["writes modern", "writes legacy"]);
@@ -63,23 +63,23 @@ test("a server with the newest revision only is called in it again", async () =>
   expect(await newest.lines()).toEqual(["reads modern", "reads modern", "era modern"]);
 });
 
-test("the older revision is spoken again after an outage, until the server no longer has it", async () => {
+test("the older revision is spoken again after an outage, until the server has it no more", async () => {
   const folder = await mkdtemp(join(tmpdir(), "eras-"));
   const [down, newest] = [join(folder, "down"), join(folder, "newest")];
-  const script = `test -e ${down} && exit 1; test -e ${newest} && export NEWEST=1; exec "$0" ${ERAS}`;
+  const script = `test -e ${down} && exit 1; test -e ${newest} && export NEWEST=1; exec "$0" ${ERAS_SERVER}`;
   const env = { CALLS: join(folder, "calls") };
   const server = new WrappedServer(
     { name: "eras", command: "sh", args: ["-c", script, process.execPath], env },
     process.env,
   );
   const revision = () =>
-    server.connection("", SILENT).then(
+    server.connection("", SILENT_LOG).then(
       (connection) => connection.revision,
       ({ message }: Error) => message,
     );
   const becomes = (what: RegExp) => expect.poll(revision, { timeout: 20_000 }).toMatch(what);
   expect(await revision()).toBe("2026-07-28");
-  expect(server.speakOlder(SILENT)).toBe(true);
+  expect(server.fallBack(SILENT_LOG)).toBe(true);
   expect(await revision()).toBe("2025-11-25");
   await server.close();
   await writeFile(down, "");
@@ -87,12 +87,12 @@ test("the older revision is spoken again after an outage, until the server no lo
   await rm(down);
   await becomes(/^2/);
   expect(await revision()).toBe("2025-11-25");
-  expect(server.speakOlder(SILENT)).toBe(true);
+  expect(server.fallBack(SILENT_LOG)).toBe(true);
   await server.close();
   await writeFile(newest, "");
   await becomes(/Unsupported protocol version/);
   await becomes(/^2/);
   expect(await revision()).toBe("2026-07-28");
-  expect(server.speakOlder(SILENT)).toBe(false);
+  expect(server.fallBack(SILENT_LOG)).toBe(false);
   await server.close();
 });

@@ -8,7 +8,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 
 const inputSchema = { type: "object" as const };
 const annotations = { readOnlyHint: true };
-const UNSERVED = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections.";
+const UNAVAILABLE_TEXT = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections.";
 
 serveStdio(
   ({ era }) => {
@@ -23,9 +23,9 @@ serveStdio(
     }));
     server.setRequestHandler("tools/call", ({ params: { name } }) => {
       appendFileSync(`${process.env.CALLS}`, `${name} ${era}\n`);
-      if (era === "modern" && name === "refuses") throw new ProtocolError(-32021, UNSERVED);
+      if (era === "modern" && name === "refuses") throw new ProtocolError(-32021, UNAVAILABLE_TEXT);
       const isError = era === "modern" && name !== "era";
-      return { isError, content: [{ type: "text", text: isError ? UNSERVED : era }] };
+      return { isError, content: [{ type: "text", text: isError ? UNAVAILABLE_TEXT : era }] };
     });
     return server;
   },

@@ -1,20 +1,19 @@
 /** The request that a job waits for, and its outcomes. Steps store both, so their fields must keep their names. */
 import type { Question, Step } from "../../../core/author/context.ts";
 import { isRecord } from "../../../core/resonate/json.ts";
-import type { Sent } from "../../call-job.ts";
+import type { SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
-import { CallRefused } from "../connection/errors.ts";
 import type { JsonObject, ResumableStream, Session } from "../connection/open-request.ts";
 import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
-import { storedAnswer } from "./outcome.ts";
+import { storeAnswer } from "./outcome.ts";
 
 /** A task at the server. */
 export interface RemoteTask {
   taskId: string;
-  /** The session in which the task was made. */
+  /** The session in which the task was created. */
   session: Session;
   /** The poll interval that the server asks for, in milliseconds. */
-  every?: number;
+  pollInterval?: number;
 }
 
 /** A request whose answer the job waits for, and the data with which another process continues it. */
@@ -24,7 +23,7 @@ export interface AwaitedRequest {
   /** When the job recorded that it would send the request, if it is not repeatable. */
   sentAt?: string;
   /** The request as a program host knows it. The host recognizes it when it is sent again. */
-  kept?: Sent["kept"];
+  hostRequest?: SendRecord["hostRequest"];
   request:
     | { kind: "call"; inputs?: JsonObject; state?: unknown }
     /** `stream`: where the stream of the task's result can be resumed. A resumed stream repeats the task's questions. */
@@ -38,21 +37,22 @@ export type StepOutcome =
   /** The outcome is lost, and the call may be repeated. */
   | { kind: "lost"; why: string }
   | { kind: "input"; requests: JsonObject; state?: unknown }
-  | { kind: "task"; taskId: string; every?: number; isLegacy: boolean; session: Session };
+  | ({ kind: "task"; isLegacy: boolean } & RemoteTask);
 
 /** The request in the form in which another process can continue it, from event `base` on. */
-export function continuable(
-  awaited: AwaitedRequest,
+export function continuation(
+  awaitedRequest: AwaitedRequest,
   base: number,
-  event: Extract<CallEvent, { kind: "stream" | "kept" }>,
+  event: Extract<CallEvent, { kind: "stream" | "host" }>,
 ): AwaitedRequest {
-  if (event.kind === "kept") return { ...awaited, base, kept: { keeper: event.keeper, request: event.request } };
-  const { request } = awaited;
+  if (event.kind === "host")
+    return { ...awaitedRequest, base, hostRequest: { host: event.host, request: event.request } };
+  const { request } = awaitedRequest;
   return { base, request: request.kind === "task" ? { ...request, stream: event } : event };
 }
 
-/** Whether a call is made as a task of the 2025-11-25 revision, whose id survives a crash. */
-export function isMadeAsTask(connection: Connection, tool: string): boolean {
+/** Whether a call becomes a task of the 2025-11-25 revision, whose id survives a crash. */
+export function isTaskCall(connection: Connection, tool: string): boolean {
   const { tasks } = (connection.client.getServerCapabilities() ?? {}) as {
     tasks?: { requests?: { tools?: { call?: unknown } } };
   };
@@ -71,25 +71,21 @@ export async function outcomeOf(
 ): Promise<StepOutcome> {
   if (event.kind !== "result") return event;
   const { result } = event;
-  const ended = async (): Promise<StepOutcome> => ({
+  const finalOutcome = async (): Promise<StepOutcome> => ({
     kind: "result",
-    result: await storedAnswer(step, result, server, logs),
+    result: await storeAnswer(step, result, server, logs),
   });
-  if (request.kind !== "call") return ended();
+  if (request.kind !== "call") return finalOutcome();
   if (result.resultType === "input_required") {
     const requests = (result.inputRequests ?? {}) as JsonObject;
     return { kind: "input", requests, ...(result.requestState !== undefined && { state: result.requestState }) };
   }
   const isLegacy = result.resultType !== "task";
   const task = (isLegacy ? result.task : result) as JsonObject | undefined;
-  if (typeof task?.taskId !== "string") return ended();
-  const every = Number(isLegacy ? task.pollInterval : task.pollIntervalMs);
-  return { kind: "task", taskId: task.taskId, isLegacy, session, ...(every > 0 && { every }) };
+  if (typeof task?.taskId !== "string") return finalOutcome();
+  const pollInterval = Number(isLegacy ? task.pollInterval : task.pollIntervalMs);
+  return { kind: "task", taskId: task.taskId, isLegacy, session, ...(pollInterval > 0 && { pollInterval }) };
 }
-
-/** Whether the error says that the server has forgotten the session, and so has not executed the request. */
-export const isSessionOver = (error: unknown): boolean =>
-  error instanceof CallRefused && (error.status === 404 || (error.status === 400 && /session/i.test(error.message)));
 
 /**
  * A server's question as the engine asks it, without patterns: the protocol's forms have none, and the edge could take

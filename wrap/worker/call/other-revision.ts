@@ -3,27 +3,29 @@ import { ProtocolErrorCode } from "@modelcontextprotocol/client";
 import { REVISION } from "../../../core/tools/mcp.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 
-const OF_REVISION: readonly number[] = [
+/** The codes of protocol errors that are about the revision. */
+const REVISION_ERROR_CODES: readonly number[] = [
   ProtocolErrorCode.MissingRequiredClientCapability,
   ProtocolErrorCode.UnsupportedProtocolVersion,
 ];
 
-type Failed = Extract<CallEvent, { kind: "result" | "error" }>;
+type FailureEvent = Extract<CallEvent, { kind: "result" | "error" }>;
 
 /** Whether an answer says that the 2026-07-28 revision cannot serve the call. */
-export function revisionFails(event: CallEvent): event is Failed {
-  if (event.kind === "error") return isRefusal(event) || names(event.message);
+export function revisionFails(event: CallEvent): event is FailureEvent {
+  if (event.kind === "error") return isRefusal(event) || mentionsRevision(event.message);
   if (event.kind !== "result" || event.result.isError !== true) return false;
   const { content } = event.result;
-  return Array.isArray(content) && content.some((part) => names(String(part?.text)));
+  return Array.isArray(content) && content.some((part) => mentionsRevision(String(part?.text)));
 }
 
 /** Whether the server has refused the call before any work was done; a tool that fails may have done some of its work. */
-export const isRefusal = (event: Failed): boolean => event.kind === "error" && OF_REVISION.includes(event.code);
+export const isRefusal = (event: FailureEvent): boolean =>
+  event.kind === "error" && REVISION_ERROR_CODES.includes(event.code);
 
-/** Whether the words are about the revision. Its name alone does not tell, since it is also a date. */
-const names = (words: string): boolean =>
-  words.includes(REVISION) && /protocol|revision|version|connection|server-initiated/i.test(words);
+/** Whether a server's text is about the revision. Its name alone decides nothing, since it is also a date. */
+const mentionsRevision = (text: string): boolean =>
+  text.includes(REVISION) && /protocol|revision|version|connection|server-initiated/i.test(text);
 
 /** The answer of a tool that the revision cannot serve, with advice for the caller. */
 export function withAdvice(result: Record<string, unknown>, name: string): Record<string, unknown> {

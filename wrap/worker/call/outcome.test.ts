@@ -6,9 +6,9 @@ import { PARTS } from "../../../core/resonate/parts.ts";
 import { MOST_WHOLE } from "../../../core/tools/byte-range.ts";
 import { RPC_FAILURE } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
-import { storedAnswer, toolAnswer } from "./outcome.ts";
+import { storeAnswer, toolAnswer } from "./outcome.ts";
 
-test("a server's answer is passed on unchanged, without the fields about its connection", () => {
+test("a server's answer is returned unchanged, without the fields about its connection", () => {
   const answer = {
     content: [
       { type: "text", text: "hello", annotations: { audience: ["user"], priority: 1 } },
@@ -24,8 +24,8 @@ test("a server's answer is passed on unchanged, without the fields about its con
   };
   const _meta = { "acme.example/id": 7 };
   const connection = { "io.modelcontextprotocol/serverInfo": { name: "acme", version: "1" } };
-  const whole = { ...answer, resultType: "complete", _meta: { ..._meta, ...connection } };
-  expect(toolAnswer(whole)).toEqual({ ...answer, _meta });
+  const full = { ...answer, resultType: "complete", _meta: { ..._meta, ...connection } };
+  expect(toolAnswer(full)).toEqual({ ...answer, _meta });
   expect(toolAnswer({ ...answer, _meta: connection })).toEqual(answer);
   // Only a worker may write a table of contents or refer to files, so these fields of a server are removed.
   expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" }, [FILES]: [{ uri: "another's" }] })).toEqual(answer);
@@ -49,49 +49,49 @@ test.each([
     names.push(name);
     return { name, mimeType: "image/png", size: 1, uri: "job://a" };
   };
-  await storedAnswer({ file } as unknown as Step, largeAnswer(uri), "acme");
+  await storeAnswer({ file } as unknown as Step, largeAnswer(uri), "acme");
   const [name = ""] = names;
   expect(encodeURIComponent(name)).toMatch(/\.jpeg$/);
   expect(name.length).toBeLessThanOrEqual(MAX_FILE_NAME);
 });
 
 /** Stores an answer while time passes; `file` stores its file. Also resolves with the time that this took. */
-async function storedBy(file: Step["file"], size?: number) {
+async function storeWith(file: Step["file"], size?: number) {
   vi.useFakeTimers();
   const { signal } = new AbortController();
   const step = { file, signal, log: { warn() {} } } as unknown as Step;
   leaseOfStep.set(step, { id: "job", create: async () => ({}) } as unknown as Lease);
-  const begun = Date.now();
-  const stored = storedAnswer(step, largeAnswer("acme://film.mp4", size), "acme");
-  stored.catch(() => {});
+  const start = Date.now();
+  const answer = storeAnswer(step, largeAnswer("acme://film.mp4", size), "acme");
+  answer.catch(() => {});
   await vi.runAllTimersAsync();
-  return { stored: await stored, took: Date.now() - begun };
+  return { answer: await answer, duration: Date.now() - start };
 }
 
 test("a file is stored after a short outage of the store", async () => {
   let tries = 0;
-  const { stored } = await storedBy(async (name) => {
+  const { answer } = await storeWith(async (name) => {
     tries += 1;
     if (tries < 4) throw new Error("the store of files: fetch failed");
     return { name, uri: "job://a/files/b/film.mp4" } as never;
   });
-  expect(stored[FILES]).toMatchObject([{ name: "film.mp4" }]);
+  expect(answer[FILES]).toMatchObject([{ name: "film.mp4" }]);
 });
 
 test.each([
-  ["goes on", () => new Error("the store of files: fetch failed"), { from: MINUTE, to: 5 * MINUTE }],
+  ["continues", () => new Error("the store of files: fetch failed"), { from: MINUTE, to: 5 * MINUTE }],
   ["is certain", () => new NonRetryableError("the job's files come to more than 9 bytes"), { from: 0, to: 0 }],
 ])("an answer is kept in parts if its file cannot be stored and that %s", async (_what, error, { from, to }) => {
-  const { stored, took } = await storedBy(() => Promise.reject(error()));
-  expect(stored).toMatchObject({ [PARTS]: { media: MAX_MEDIA + 4 } });
-  expect(took).toBeGreaterThanOrEqual(from);
-  expect(took).toBeLessThanOrEqual(to);
+  const { answer, duration } = await storeWith(() => Promise.reject(error()));
+  expect(answer).toMatchObject({ [PARTS]: { media: MAX_MEDIA + 4 } });
+  expect(duration).toBeGreaterThanOrEqual(from);
+  expect(duration).toBeLessThanOrEqual(to);
 });
 
 test("an answer that is too long to keep without its files is dropped, and the job says so and why", async () => {
   const error = new NonRetryableError("the job's files come to more than 9 bytes");
-  const { stored } = await storedBy(() => Promise.reject(error), 20_000_000);
-  expect(stored).toMatchObject({
+  const { answer } = await storeWith(() => Promise.reject(error), 20_000_000);
+  expect(answer).toMatchObject({
     isError: true,
     [RPC_FAILURE]: {
       message: expect.stringMatching(
@@ -110,11 +110,11 @@ test.each([
   [300, 100_000, 100, 160, 20],
 ])(
   "of %i images of %i characters, those for which the answer has no room become %i files, and %i more share %i",
-  async (count, characters, alone, together, shared) => {
-    const stored: { name: string; data: string; mimeType: string | undefined }[] = [];
+  async (count, characters, ownFiles, sharedImages, sharedFiles) => {
+    const files: { name: string; data: string; mimeType: string | undefined }[] = [];
     const file: Step["file"] = async (name, data, { mimeType } = {}) => {
-      stored.push({ name, data: String(data), mimeType });
-      return { name, mimeType, size: 1, uri: `job://a/files/${stored.length}/${name}` } as never;
+      files.push({ name, data: String(data), mimeType });
+      return { name, mimeType, size: 1, uri: `job://a/files/${files.length}/${name}` } as never;
     };
     const step = { file, signal: new AbortController().signal, log: { warn() {} } } as unknown as Step;
     const chunks: string[] = [];
@@ -123,37 +123,37 @@ test.each([
     const images = Array.from({ length: count }, (_, i) => {
       return { type: "image", mimeType: "image/png", data: String(i).padStart(characters, "A") };
     });
-    const left = count - alone - together;
-    const answer = await storedAnswer(step, { content: [{ type: "text", text: "Icons:" }, ...images] }, "acme");
-    expect(answer).toMatchObject({ [PARTS]: { media: left * characters } });
-    expect(left * characters).toBeLessThanOrEqual(MAX_MEDIA);
+    const rest = count - ownFiles - sharedImages;
+    const answer = await storeAnswer(step, { content: [{ type: "text", text: "Icons:" }, ...images] }, "acme");
+    expect(answer).toMatchObject({ [PARTS]: { media: rest * characters } });
+    expect(rest * characters).toBeLessThanOrEqual(MAX_MEDIA);
     expect((answer[PARTS] as { characters: number }).characters).toBeLessThanOrEqual(MOST_WHOLE);
-    const bundles = stored.filter(({ name }) => /^more-\d+\.json$/.test(name));
-    expect([stored.length, bundles.length]).toEqual([alone + shared, shared]);
+    const bundles = files.filter(({ name }) => /^more-\d+\.json$/.test(name));
+    expect([files.length, bundles.length]).toEqual([ownFiles + sharedFiles, sharedFiles]);
     // Clients read files of up to 1,000,000 bytes, and lists name the first ones alone.
     for (const { data } of bundles) expect(data.length).toBeLessThan(1_000_000);
-    expect(stored.slice(0, shared)).toEqual(bundles);
-    expect(answer[FILES]).toHaveLength(stored.length);
+    expect(files.slice(0, sharedFiles)).toEqual(bundles);
+    expect(answer[FILES]).toHaveLength(files.length);
     // Every image is in the answer or in a file, and its index is known.
     const { content } = JSON.parse(chunks.join("")) as { content: { type: string; text?: string }[] };
     const more = bundles.flatMap(({ data }) => Object.entries(JSON.parse(data) as Record<string, unknown>));
     for (const [i, image] of more) expect(image).toEqual(images[Number(i) - 1]);
-    expect(more).toHaveLength(together);
-    expect(content.filter(({ type }) => type === "image")).toHaveLength(left);
+    expect(more).toHaveLength(sharedImages);
+    expect(content.filter(({ type }) => type === "image")).toHaveLength(rest);
     expect(content[0]).toEqual({ type: "text", text: "Icons:" });
-    const told = content.flatMap(
+    const counts = content.flatMap(
       ({ text = "" }) => / and has (\d+) more images, sounds and files/.exec(text)?.[1] ?? [],
     );
-    expect(told.reduce((sum, n) => sum + Number(n), 0)).toBe(together);
+    expect(counts.reduce((sum, n) => sum + Number(n), 0)).toBe(sharedImages);
   },
 );
 
-test("an answer is not kept without its file because the job is no longer run here", async () => {
+test("an answer is not kept without its file because the job is run elsewhere", async () => {
   const abort = new AbortController();
   const file = async () => {
     abort.abort(new Error("the lease is lost"));
     throw new Error("the store of files: fetch failed");
   };
   const step = { file, signal: abort.signal, log: { warn() {} } } as unknown as Step;
-  await expect(storedAnswer(step, largeAnswer("acme://film.mp4"), "acme")).rejects.toThrow("the lease is lost");
+  await expect(storeAnswer(step, largeAnswer("acme://film.mp4"), "acme")).rejects.toThrow("the lease is lost");
 });

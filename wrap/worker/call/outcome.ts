@@ -1,34 +1,26 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
-import { getExtension } from "hono/utils/mime";
-import { MINUTE, NonRetryableError, SECOND, type Step } from "../../../core/author/context.ts";
-import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/author/file.ts";
-import { isFinal } from "../../../core/author/values.ts";
-import { backoff, pause } from "../../../core/resonate/pacing/backoff.ts";
+
+import { NonRetryableError, type Step } from "../../../core/author/context.ts";
+import { FILES } from "../../../core/author/file.ts";
 import { PARTS } from "../../../core/resonate/parts.ts";
 import { keepInParts } from "../../../core/tools/chunks.ts";
-import { base64Of, RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
+import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
-import { MAX_MEDIA } from "../../../core/tools/results.ts";
-import { LOGS, type LogMessage } from "../../behind/logs.ts";
-import { NOT_DONE } from "../../call-job.ts";
+import { nothingDone } from "../../call-job.ts";
+import { LOGS_META, type LogMessage } from "../../upstream/logs.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
 import type { JsonObject } from "../connection/open-request.ts";
-import { MAX_KEPT_ANSWER, tooLong } from "../host/host-config.ts";
-import { isTooDeep, readable } from "./readable.ts";
+import { MAX_STORED_ANSWER_CHARACTERS, tooLongError } from "../host/host-config.ts";
+import { FileNotStored, withFiles } from "./media-files.ts";
+import { isTooDeep, readableAnswer } from "./readable-answer.ts";
 
-/** The largest answer that is stored in one promise, in bytes of JSON; the store takes 2 MiB with its record. */
-const MAX_WHOLE = 900_000;
-/** How many of an answer's images, sounds and files become a file each. Those beyond share files. */
-const MOST_FILES = 100;
-/** How long a file that several share is, in characters of JSON: `resources/read` takes a little more. */
-const SHARED_FILE = 900_000;
-/** How long a store of files that fails is tried again, in milliseconds. */
-const PATIENCE = 2 * MINUTE;
-/** The longest message of a protocol error, or of progress, in characters. */
-export const MAX_MESSAGE = 20_000;
-/** The largest data of a protocol error, in characters of JSON. */
-const MAX_DATA = 100_000;
+/** The maximum size of an answer that is stored in one promise, in bytes of JSON; the store accepts 2 MiB with its record. */
+const MAX_PROMISE_BYTES = 900_000;
+/** The maximum length of the message of a protocol error, or of progress. */
+export const MAX_MESSAGE_CHARACTERS = 20_000;
+/** The maximum length of the data of a protocol error, in characters of JSON. */
+const MAX_ERROR_DATA_CHARACTERS = 100_000;
 
 /** The server's answer as the tool's answer: without the fields that only this side may write, or that concern the connection. */
 export function toolAnswer(result: JsonObject): JsonObject {
@@ -42,32 +34,34 @@ export function toolAnswer(result: JsonObject): JsonObject {
  * The answer as the job stores it: in parts, if it is too large for one promise. `server`: the name of the server whose tool has
  * answered; undefined for the answer to any other request.
  */
-export async function storedAnswer(
+export async function storeAnswer(
   step: Step,
   result: unknown,
   server: string | undefined,
   logs: readonly LogMessage[] = [],
 ): Promise<JsonObject> {
-  const given = toolAnswer(server === undefined ? (result as JsonObject) : readable(result, server));
-  const answer = server === undefined ? given : await withFiles(step, given);
+  const fullAnswer = toolAnswer(server === undefined ? (result as JsonObject) : readableAnswer(result, server));
+  const answer = server === undefined ? fullAnswer : await withFilesOrError(step, fullAnswer);
   const json = JSON.stringify(answer);
-  if (json.length > MAX_KEPT_ANSWER) return protocolError(tooLong(MAX_KEPT_ANSWER));
-  const withLogs = (stored: JsonObject): JsonObject =>
-    logs.length === 0 ? stored : { ...stored, _meta: { ...(stored._meta as JsonObject | undefined), [LOGS]: logs } };
-  if (json.length * 3 <= MAX_WHOLE || Buffer.byteLength(json) <= MAX_WHOLE) return withLogs(answer);
+  if (json.length > MAX_STORED_ANSWER_CHARACTERS) return protocolError(tooLongError(MAX_STORED_ANSWER_CHARACTERS));
+  const withLogs = (answerToStore: JsonObject): JsonObject =>
+    logs.length === 0
+      ? answerToStore
+      : { ...answerToStore, _meta: { ...(answerToStore._meta as JsonObject | undefined), [LOGS_META]: logs } };
+  if (json.length * 3 <= MAX_PROMISE_BYTES || Buffer.byteLength(json) <= MAX_PROMISE_BYTES) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
   return withLogs({
     ...(await keepInParts(step, answer, media)),
     ...(answer.isError === true && { isError: true }),
-    // The step's value has to name the files: others are removed.
+    // The step's value must name the files: others are removed.
     ...(answer[FILES] !== undefined && { [FILES]: answer[FILES] }),
   });
 }
 
 /** A protocol error, cut to the limits above. */
-export function told({ code, message, data }: RpcError): RpcFailure {
-  const isKept = data !== undefined && !isTooDeep(data) && JSON.stringify(data).length <= MAX_DATA;
-  return { code, message: message.slice(0, MAX_MESSAGE), ...(isKept && { data }) };
+export function limitedError({ code, message, data }: RpcError): RpcFailure {
+  const isSmall = data !== undefined && !isTooDeep(data) && JSON.stringify(data).length <= MAX_ERROR_DATA_CHARACTERS;
+  return { code, message: message.slice(0, MAX_MESSAGE_CHARACTERS), ...(isSmall && { data }) };
 }
 
 /** A protocol error as the job stores it: as a result for clients that collect it, and as the error that the call itself gets. */
@@ -91,8 +85,8 @@ export function unknownEffect({ name }: WrapOptions, at: string, why: string): N
 export function failure(error: unknown, options: WrapOptions, at: string | undefined): unknown {
   const { name } = options;
   if (error instanceof CallRefused) {
-    const reason = `${NOT_DONE}: ${name} refused the call: ${error.message}`;
-    return at === undefined && error.isTemporary ? new Error(reason) : new NonRetryableError(reason);
+    const reason = nothingDone(`${name} refused the call: ${error.message}`);
+    return at === undefined && error.why === "busy" ? new Error(reason) : new NonRetryableError(reason);
   }
   if (error instanceof AnswerLost) {
     return at === undefined ? new Error(`${name}: ${error.message}`) : unknownEffect(options, at, error.message);
@@ -102,90 +96,23 @@ export function failure(error: unknown, options: WrapOptions, at: string | undef
 }
 
 /** If the error means that the request was not sent, adds to it that nothing was done. */
-export function explained(error: unknown): unknown {
+export function explain(error: unknown): unknown {
   if (!(error instanceof NotSent)) return error;
-  const words = `${NOT_DONE}: ${error.message}`;
-  return error instanceof Unsendable ? new NonRetryableError(words) : new Error(words, { cause: error });
+  const message = nothingDone(error.message);
+  return error instanceof Unsendable ? new NonRetryableError(message) : new Error(message, { cause: error });
 }
 
 /**
- * The answer with its largest media stored as files, until the rest fits. If a file cannot be stored, the answer is unchanged or,
- * if it is too long to keep, an error: the call is not made again, as it may have had an effect.
+ * The answer with its largest media stored as files. If a file cannot be stored, the answer is unchanged or, if it is too long to
+ * store, an error: the call is not repeated, as it may have had an effect.
  */
-async function withFiles(step: Step, answer: JsonObject): Promise<JsonObject> {
-  const content: (JsonObject | undefined)[] = [...((answer.content as JsonObject[] | undefined) ?? [])];
-  const media = content.map((part, i) => ({ i, part, data: base64Of(part) })).filter(({ data }) => data !== "");
-  let size = media.reduce((sum, { data }) => sum + data.length, 0);
-  const largest = media.sort((a, b) => b.data.length - a.data.length);
-  const leaving = largest.filter(({ data }) => {
-    const isLeaving = size > MAX_MEDIA;
-    if (isLeaving) size -= data.length;
-    return isLeaving;
-  });
-  if (leaving.length === 0) return answer;
-  const own = leaving.slice(0, MOST_FILES).map(({ i, part = {}, data }) => {
-    const { mimeType, uri } = { ...(part.resource as JsonObject | undefined), ...part } as {
-      mimeType?: string;
-      uri?: string;
-    };
-    return { i, name: nameOf(part.type, i, uri, mimeType), mimeType, data: Buffer.from(data, "base64"), about: "" };
-  });
-  const texts: string[][] = [];
-  let room = 0;
-  for (const { i, part } of leaving.slice(MOST_FILES)) {
-    const text = `"${i}":${JSON.stringify(part)}`;
-    if (text.length > room) texts.push([]);
-    room = (text.length > room ? SHARED_FILE : room) - text.length;
-    texts.at(-1)?.push(text);
-    content[i] = undefined;
+async function withFilesOrError(step: Step, answer: JsonObject): Promise<JsonObject> {
+  try {
+    return await withFiles(step, answer);
+  } catch (error) {
+    if (!(error instanceof FileNotStored)) throw error;
+    if (JSON.stringify(answer).length <= MAX_STORED_ANSWER_CHARACTERS) return answer;
+    const { code, message } = tooLongError(MAX_STORED_ANSWER_CHARACTERS);
+    return protocolError({ code, message: `${message} ${error.message}` });
   }
-  const shared = texts.map((parts, n) => {
-    const about = ` and has ${parts.length} more images, sounds and files, by their index in the server's content, from 0`;
-    const data = Buffer.from(`{${parts.join(",")}}`);
-    return { i: content.length + n, name: `more-${n + 1}.json`, mimeType: "application/json", data, about };
-  });
-  const files: FileReference[] = [];
-  // Those that hold most come first: lists of an answer's files are short.
-  for (const { i, name, mimeType, data, about } of [...shared, ...own]) {
-    const file = await storedFile(step, () => step.file(name, data, mimeType === undefined ? {} : { mimeType }));
-    if ("failed" in file) {
-      if (JSON.stringify(answer).length <= MAX_KEPT_ANSWER) return answer;
-      const { code, message } = tooLong(MAX_KEPT_ANSWER);
-      return protocolError({ code, message: `${message} ${name} could not be stored as a file: ${file.failed}` });
-    }
-    files.push(file);
-    const text = `${file.name} (${file.mimeType}, ${file.size} bytes) is kept as ${file.uri}${about}`;
-    content[i] = { type: "text", text };
-  }
-  return { ...answer, content: content.filter(Boolean), [FILES]: files };
-}
-
-/** Stores a file; resolves with the reason if that fails for good, or for too long. */
-async function storedFile(
-  step: Step,
-  store: () => Promise<FileReference>,
-): Promise<FileReference | { failed: string }> {
-  const begun = Date.now();
-  for (let n = 1; ; n++) {
-    try {
-      return await store();
-    } catch (error) {
-      step.signal.throwIfAborted();
-      const { message } = error as Error;
-      step.log.warn("file not stored", { attempt: n, reason: message });
-      if (isFinal(error) || Date.now() - begun > PATIENCE) return { failed: message };
-    }
-    await pause(backoff(n, { base: SECOND, max: 20 * SECOND }), step.signal);
-  }
-}
-
-/** A file name: the last part of the resource's address, or else the content's kind, number and extension. */
-function nameOf(type: unknown, i: number, uri: string | undefined, mimeType = ""): string {
-  const last = uri?.split(/[?#]/)[0]?.split("/").at(-1) ?? "";
-  const named = last
-    .replace(/[\p{Cc}\\]/gu, "")
-    .slice(-MAX_FILE_NAME)
-    .toWellFormed();
-  const extension = getExtension(mimeType);
-  return named || `${type}-${i + 1}${extension === undefined ? "" : `.${extension}`}`;
 }

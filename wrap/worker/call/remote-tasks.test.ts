@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Step } from "../../../core/author/context.ts";
-import { SETTLED } from "../../../core/engine/runtime.ts";
+import { SETTLED } from "../../../core/engine/job-lease.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, NotSent } from "../connection/errors.ts";
 import { watchTask } from "./remote-tasks.ts";
@@ -8,113 +8,117 @@ import { watchTask } from "./remote-tasks.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-const WORKING = { status: "working" };
+const WORKING_TASK = { status: "working" };
 
-const MINUTES = 60_000;
+const MINUTE_MS = 60_000;
 
 /**
  * Watches a task whose state is `get`, and which may be silent for five minutes; `requests` has the methods of the requests and
  * their times.
  */
-function watched(get: () => Promise<Record<string, unknown>>, isReachable = () => true, timeout = 5 * MINUTES) {
-  const began = Date.now();
+function watch(get: () => Promise<Record<string, unknown>>, isReachable = () => true, timeout = 5 * MINUTE_MS) {
+  const start = Date.now();
   const requests: string[] = [];
   const request = (method: string) => {
-    requests.push(`${method} at ${Math.round((Date.now() - began) / 1_000)} s`);
-    const left = Promise.withResolvers<never>();
-    const result = Promise.race([method === "tasks/get" ? get() : Promise.resolve({}), left.promise]);
+    requests.push(`${method} at ${Math.round((Date.now() - start) / 1_000)} s`);
+    const leaving = Promise.withResolvers<never>();
+    const result = Promise.race([method === "tasks/get" ? get() : Promise.resolve({}), leaving.promise]);
     result.catch(() => {});
-    return { result, cancel() {}, leave: () => left.reject(new AnswerLost("nobody waits")), recorded() {} };
+    return { result, cancel() {}, leave: () => leaving.reject(new AnswerLost("nobody waits")), release() {} };
   };
   const job = new AbortController();
-  const told: unknown[] = [];
-  const progress = (_done: number, _total: unknown, message: string) => void told.push(message);
+  const messages: unknown[] = [];
+  const progress = (_done: number, _total: unknown, message: string) => void messages.push(message);
   const step = {
-    ...{ signal: job.signal, deadline: began + 3_600_000, progress },
+    signal: job.signal,
+    deadline: start + 3_600_000,
+    progress,
     log: { warn() {} },
   } as unknown as Step;
   const connect = async () => {
     if (!isReachable()) throw new NotSent("acme cannot be reached: ECONNREFUSED");
     return { request } as unknown as Connection;
   };
-  const task = { taskId: "t", every: 30_000, session: {} };
-  const ended = watchTask(connect, step, task, new Set(), "acme", timeout).then(
-    (outcome) => outcome,
+  const task = { taskId: "t", pollInterval: 30_000, session: {} };
+  const outcome = watchTask(connect, step, task, new Set(), "acme", timeout).then(
+    (taskOutcome) => taskOutcome,
     (error: Error) => error.message,
   );
-  return { job, requests, told, ended };
+  return { job, requests, messages, outcome };
 }
 
 test("a task that says that it works is watched for longer than the call's timeout", async () => {
   let isDone = false;
   const content = [{ type: "text", text: "done" }];
-  const { requests, ended } = watched(async () => (isDone ? { status: "completed", result: { content } } : WORKING));
-  await vi.advanceTimersByTimeAsync(20 * MINUTES);
+  const { requests, outcome } = watch(async () =>
+    isDone ? { status: "completed", result: { content } } : WORKING_TASK,
+  );
+  await vi.advanceTimersByTimeAsync(20 * MINUTE_MS);
   isDone = true;
-  await vi.advanceTimersByTimeAsync(MINUTES);
-  expect(await ended).toEqual({ kind: "result", result: { content } });
+  await vi.advanceTimersByTimeAsync(MINUTE_MS);
+  expect(await outcome).toEqual({ kind: "result", result: { content } });
   expect(requests.every((request) => request.startsWith("tasks/get"))).toBe(true);
 });
 
 test("a task may be silent between two polls, also if the call's timeout is shorter", async () => {
-  const { job, requests } = watched(
-    async () => WORKING,
+  const { job, requests } = watch(
+    async () => WORKING_TASK,
     () => true,
     10_000,
   );
-  await vi.advanceTimersByTimeAsync(5 * MINUTES);
+  await vi.advanceTimersByTimeAsync(5 * MINUTE_MS);
   expect(new Set(requests.map((request) => request.split(" ")[0]))).toEqual(new Set(["tasks/get"]));
   job.abort(SETTLED);
 });
 
-test("a task whose server can no longer be reached fails after the call's timeout, and says why", async () => {
-  const began = Date.now();
+test("a task whose server cannot be reached any more fails after the call's timeout, and says why", async () => {
+  const start = Date.now();
   let isReachable = true;
-  const { ended } = watched(
-    async () => WORKING,
+  const { outcome } = watch(
+    async () => WORKING_TASK,
     () => isReachable,
   );
-  await vi.advanceTimersByTimeAsync(10 * MINUTES);
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
   isReachable = false;
-  let endedAt = 0;
-  void ended.then(() => (endedAt = Date.now()));
-  await vi.advanceTimersByTimeAsync(10 * MINUTES);
-  expect(await ended).toBe("acme: it did not answer within 300 s (acme cannot be reached: ECONNREFUSED)");
-  expect(endedAt - began).toBeGreaterThan(14 * MINUTES);
-  expect(endedAt - began).toBeLessThan(16 * MINUTES);
+  let finishedAt = 0;
+  void outcome.then(() => (finishedAt = Date.now()));
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+  expect(await outcome).toBe("acme: it did not answer within 300 s (acme cannot be reached: ECONNREFUSED)");
+  expect(finishedAt - start).toBeGreaterThan(14 * MINUTE_MS);
+  expect(finishedAt - start).toBeLessThan(16 * MINUTE_MS);
 });
 
-test("a task goes on after several outages of its server, each shorter than the call's timeout", async () => {
-  const began = Date.now();
-  const minute = () => (Date.now() - began) / MINUTES;
-  let lost = 0;
+test("a task continues after several outages of its server, each shorter than the call's timeout", async () => {
+  const start = Date.now();
+  const minute = () => (Date.now() - start) / MINUTE_MS;
+  let failures = 0;
   const get = async () => {
     if (minute() > 30) return { status: "completed", result: { content: [] } };
-    if (minute() % 6 < 2) return WORKING;
-    lost += 1;
+    if (minute() % 6 < 2) return WORKING_TASK;
+    failures += 1;
     throw new AnswerLost("it answered 503");
   };
-  const { told, ended } = watched(get, () => minute() % 6 < 4);
-  await vi.advanceTimersByTimeAsync(40 * MINUTES);
-  expect(await ended).toEqual({ kind: "result", result: { content: [] } });
-  expect(lost).toBeGreaterThan(5);
+  const { messages, outcome } = watch(get, () => minute() % 6 < 4);
+  await vi.advanceTimersByTimeAsync(40 * MINUTE_MS);
+  expect(await outcome).toEqual({ kind: "result", result: { content: [] } });
+  expect(failures).toBeGreaterThan(5);
   const outage = ["it answered 503", "acme cannot be reached: ECONNREFUSED", "acme answers again"];
-  expect(told).toEqual(Array.from({ length: 5 }, () => outage).flat());
+  expect(messages).toEqual(Array.from({ length: 5 }, () => outage).flat());
 });
 
 test("a request for the state of a task that is never answered is repeated, up to the call's timeout", async () => {
-  const { requests, ended } = watched(() => new Promise(() => {}));
-  await vi.advanceTimersByTimeAsync(10 * MINUTES);
-  expect(await ended).toBe("acme: it did not answer within 300 s");
+  const { requests, outcome } = watch(() => new Promise(() => {}));
+  await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+  expect(await outcome).toBe("acme: it did not answer within 300 s");
   expect(requests.slice(0, 2)).toEqual(["tasks/get at 0 s", "tasks/get at 30 s"]);
   expect(requests.at(-1)).toBe("tasks/cancel at 300 s");
 });
 
 test("the end of a job cancels its task at once, even while a request for the task's state is not answered", async () => {
-  const { job, requests, ended } = watched(() => new Promise(() => {}));
+  const { job, requests, outcome } = watch(() => new Promise(() => {}));
   await vi.advanceTimersByTimeAsync(5_000);
   job.abort(SETTLED);
   await vi.advanceTimersByTimeAsync(0);
   expect(requests).toEqual(["tasks/get at 0 s", "tasks/cancel at 5 s"]);
-  expect(await ended).toBe("the job is no longer run here");
+  expect(await outcome).toBe("the job is no longer run here");
 });

@@ -16,21 +16,21 @@ import type { CallArgs } from "../../call-job.ts";
 import { AnswerLost, OutcomeUnknown, RpcError } from "../connection/errors.ts";
 import type { JsonObject } from "../connection/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
-import { type AwaitedRequest, continuable, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
+import { type AwaitedRequest, continuation, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 import { CallRequests, recordOf } from "./call-requests.ts";
 import { protocolError } from "./outcome.ts";
-import { ask, watchTask } from "./remote-tasks.ts";
+import { requestTask, watchTask } from "./remote-tasks.ts";
 
 /** How long an unreachable server is retried. */
-const RETRIES = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
+const CALL_RETRY = { maxDuration: 5 * MINUTE, maxInterval: 20 * SECOND };
 /** A task at the server is polled for as long as the job lasts. */
-const LASTING = { maxDuration: 7 * 24 * HOUR };
+const TASK_RETRY = { maxDuration: 7 * 24 * HOUR };
 /** How often in a row a task may refuse answers. Its questions are asked again each time. */
-const MOST_REFUSALS = 3;
+const MAX_REFUSALS = 3;
 /**
- * How often a repeatable call is repeated after its outcome was lost at the server. A server that dies every 20 s has been seen
- * to lose a call of six seconds five times in a row.
+ * How often a repeatable call is repeated after its outcome was lost at the server. A server that dies every 20 s can lose a call of
+ * six seconds five times in a row.
  */
 const MAX_LOSSES = 10;
 /** The pause before such a repeat, in milliseconds. All of them together outlast an outage of five minutes. */
@@ -58,7 +58,7 @@ function awaitUpdate(
       const { updates } = await server.connection(ctx.jobName, log);
       return { at: await updates.next(String(uri), since, signal) };
     },
-    { retry: RETRIES },
+    { retry: CALL_RETRY },
   );
 }
 
@@ -71,7 +71,7 @@ class Call {
   /** The event numbers of the questions, by question id. */
   readonly #questions = new Map<string | number, number>();
   readonly #requests: CallRequests;
-  #awaited: AwaitedRequest = { base: 0, request: { kind: "call" } };
+  #awaitedRequest: AwaitedRequest = { base: 0, request: { kind: "call" } };
   /** The suffix of step names, so that this generation of the job does not reuse a step of an earlier one. */
   readonly #attempt: string;
 
@@ -80,12 +80,18 @@ class Call {
     this.#ctx = ctx;
     this.#args = args;
     const { jobName, deadline, signal } = ctx;
-    const questions = { answers: this.#answers, questions: this.#questions };
-    this.#requests = new CallRequests(server, { jobName, deadline, signal, args, ...questions });
+    this.#requests = new CallRequests(server, {
+      jobName,
+      deadline,
+      signal,
+      args,
+      answers: this.#answers,
+      questions: this.#questions,
+    });
     this.#attempt = /~\d+$/.exec(ctx.jobName)?.[0] ?? "";
   }
 
-  /** Reacts to the events of the call one after another, until the call has ended. `n` is the number of the event. */
+  /** Reacts to the events of the call one after another, until the call has finished. `n` is the number of the event. */
   async run(): Promise<JsonObject> {
     let n = 0;
     let losses = 0;
@@ -93,16 +99,16 @@ class Call {
     let request: Extract<AwaitedRequest["request"], { kind: "call" }> = { kind: "call" };
     let outcome = await this.#send(n, request);
     for (;;) {
-      if (!/^(question|stream|kept)$/.test(outcome.kind)) outside(() => this.#recorded(n));
+      if (!/^(question|stream|host)$/.test(outcome.kind)) outside(() => this.#releaseAnswer(n));
       switch (outcome.kind) {
         case "result":
           return outcome.result;
         case "error":
           return protocolError(outcome);
         case "stream":
-        case "kept":
+        case "host":
           n += 1;
-          this.#awaited = continuable(this.#awaited, n, outcome);
+          this.#awaitedRequest = continuation(this.#awaitedRequest, n, outcome);
           outcome = await this.#next(this.#ctx, n, `call ${n}${this.#attempt}`);
           break;
         case "lost":
@@ -116,7 +122,7 @@ class Call {
           n += 1;
           break;
         case "input": {
-          const inputs = await this.#collect(n, outcome.requests);
+          const inputs = await this.#askAll(n, outcome.requests);
           const { state } = outcome;
           n += 1;
           request = { kind: "call", inputs, ...(state !== undefined && { state }) };
@@ -125,10 +131,10 @@ class Call {
         }
         case "task": {
           const { sessionId } = outcome.session;
-          outside(() => this.#server.holdTask(this.#ctx.jobName, sessionId));
+          outside(() => this.#server.keepTask(this.#ctx.jobName, sessionId));
           n += 1;
           if (outcome.isLegacy) {
-            this.#awaited = { base: n, request: outcome };
+            this.#awaitedRequest = { base: n, request: outcome };
             outcome = await this.#next(this.#ctx, n, `task ${n}${this.#attempt}`);
           } else {
             ({ n, outcome } = await this.#followTask(n, outcome));
@@ -139,10 +145,13 @@ class Call {
     }
   }
 
-  /** The outcome that event `n` brought is recorded. In a replay, the call in this process may be a later one, and still open. */
-  #recorded(n: number): void {
+  /**
+   * Releases the answer of event `n`, whose outcome is recorded. In a replay, the call in this process may be a later one, and still
+   * open.
+   */
+  #releaseAnswer(n: number): void {
     const call = this.#server.calls.of(this.#ctx.jobName);
-    if (call && call.options.base <= n) call.request.recorded();
+    if (call && call.options.base <= n) call.request.release();
   }
 
   /**
@@ -150,31 +159,32 @@ class Call {
    * which is part of the step.
    */
   async #send(n: number, request: AwaitedRequest["request"], wait = 0): Promise<StepOutcome> {
-    const number = (n === 0 ? "" : ` ${n}`) + this.#attempt;
+    const suffix = (n === 0 ? "" : ` ${n}`) + this.#attempt;
     // Only the first request of the first generation was sent before the job; the job sends the others itself.
-    let sent = number === "" ? this.#args.sent : undefined;
+    let record = suffix === "" ? this.#args.send_record : undefined;
     // After a crash, the record means that the call may have been sent: only the process that wrote the record knows.
-    if (this.#args.once)
-      sent ??= await this.#ctx.step(`send${number}`, (step) => this.#requests.prepare(step), { retry: RETRIES });
-    this.#awaited = { base: n, request, ...(sent && recordOf(sent, this.#args)) };
-    return this.#next(this.#ctx, n, `call${number}`, { wait });
+    if (this.#args.once) {
+      record ??= await this.#ctx.step(`send${suffix}`, (step) => this.#requests.prepare(step), { retry: CALL_RETRY });
+    }
+    this.#awaitedRequest = { base: n, request, ...(record && recordOf(record, this.#args)) };
+    return this.#next(this.#ctx, n, `call${suffix}`, { wait });
   }
 
-  /** Asks the caller a question; waits for the answer, or for the call's next event if the call goes on without it. */
+  /** Asks the caller a question; waits for the answer, or for the call's next event if the call continues without it. */
   async #ask(n: number, { id, params }: Extract<CallEvent, { kind: "question" }>): Promise<StepOutcome> {
     const question = questionOf(params);
     this.#questions.set(id, n);
     const { winner, value } = await this.#ctx.race(
       {
         answer: (ctx) => ctx.ask("question", question),
-        call: (ctx) => this.#next(ctx, n + 1, "call", { untimed: true }),
+        call: (ctx) => this.#next(ctx, n + 1, "call", { isUntimed: true }),
       },
       { name: `question ${n}${this.#attempt}` },
     );
     if (winner === "call") return value as StepOutcome;
     const answer = value as JsonObject;
     this.#answers.set(n, answer);
-    const { request } = this.#awaited;
+    const { request } = this.#awaitedRequest;
     // Passing the answer to the call that waits in this process is a side effect outside the journal.
     const answerHere = () => outside(() => this.#server.calls.of(this.#ctx.jobName)?.answer(n, answer) === true);
     if (request.kind !== "task") answerHere();
@@ -185,17 +195,17 @@ class Call {
         async (step) => {
           if (answerHere()) return null;
           const connection = await this.#requests.connect(step);
-          await connection.respond(request.session, id, answer).catch((error) => this.#lost(error));
+          await connection.respond(request.session, id, answer).catch((error) => this.#lossOf(error));
           return null;
         },
-        { retry: RETRIES },
+        { retry: CALL_RETRY },
       );
     }
     return this.#next(this.#ctx, n + 1, `call ${n + 1}${this.#attempt}`);
   }
 
   /** Asks the caller all questions of a result. */
-  async #collect(n: number, requests: JsonObject): Promise<JsonObject> {
+  async #askAll(n: number, requests: JsonObject): Promise<JsonObject> {
     const questions = Object.entries(requests).map(([key, request]) => {
       const { method, params = {} } = request as { method?: string; params?: JsonObject };
       if (method !== "elicitation/create" || (params.mode ?? "form") !== "form") {
@@ -218,33 +228,34 @@ class Call {
   ): Promise<{ n: number; outcome: StepOutcome }> {
     const { sessionId } = task.session;
     const { name, timeout = HOUR } = this.#server.options;
-    const answered = new Set<string>();
+    const answeredKeys = new Set<string>();
     let refusals = 0;
     for (let n = first; ; n++) {
       const poll = (step: Step) => {
         const connect = () => {
           // Each poll shows that the task needs its program.
-          this.#server.holdTask(this.#ctx.jobName, sessionId);
+          this.#server.keepTask(this.#ctx.jobName, sessionId);
           return this.#requests.connect(step);
         };
-        return watchTask(connect, step, task, answered, name, timeout).catch((error) => this.#lost(error));
+        return watchTask(connect, step, task, answeredKeys, name, timeout).catch((error) => this.#lossOf(error));
       };
       try {
-        const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: LASTING });
+        const outcome = await this.#ctx.step(`task ${n}${this.#attempt}`, poll, { retry: TASK_RETRY });
         if (outcome.kind !== "input") return { n, outcome };
-        const inputs = await this.#collect(n, outcome.requests);
+        const inputs = await this.#askAll(n, outcome.requests);
         const update = (step: Step): Promise<string | null> =>
-          this.#tell(step, "tasks/update", task, { inputResponses: inputs, signal: step.signal }).catch((error) => {
+          this.#notify(step, "tasks/update", task, { inputResponses: inputs, signal: step.signal }).catch((error) => {
             // The task may have the answers from an earlier attempt. If not, it still asks.
             if (error instanceof RpcError && step.attempt > 1) return error.message;
             throw error;
           });
-        const retry = { maxDuration: Math.max(timeout, RETRIES.maxDuration) };
+        const retry = { maxDuration: Math.max(timeout, CALL_RETRY.maxDuration) };
         const refusal = await this.#ctx.step(`answer ${n}${this.#attempt}`, update, { retry });
         refusals = refusal === null ? 0 : refusals + 1;
-        if (refusal === null) for (const key of Object.keys(inputs)) answered.add(key);
-        else if (refusals === MOST_REFUSALS)
+        if (refusal === null) for (const key of Object.keys(inputs)) answeredKeys.add(key);
+        else if (refusals === MAX_REFUSALS) {
           throw new NonRetryableError(`${name} refuses the answers to its questions: ${refusal}`);
+        }
       } catch (error) {
         await this.#cancelTask(n, task, error);
       }
@@ -255,26 +266,31 @@ class Call {
   async #cancelTask(n: number, task: RemoteTask, reason: unknown): Promise<never> {
     if (reason instanceof JobCancelled || reason instanceof DeadlineExceeded) {
       const cancel = (step: Step) =>
-        this.#tell(step, "tasks/cancel", task).catch((error) => {
+        this.#notify(step, "tasks/cancel", task).catch((error) => {
           // The task may have ended.
           if (error instanceof RpcError) return null;
           throw error;
         });
-      // The job ends for its own reason, even if the server cannot be told.
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: RETRIES }).catch(() => {});
+      // The job ends for its own reason, even if the server cannot be notified.
+      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: CALL_RETRY }).catch(() => {});
     }
     throw reason;
   }
 
-  /** Tells the server something about a task. @throws {AnswerLost} if it does not say in time that it has heard */
-  async #tell(step: Step, method: string, task: RemoteTask, params?: Parameters<typeof ask>[3]): Promise<null> {
-    const answer = await ask(() => this.#requests.connect(step), method, task, params);
+  /** Sends the server a request about a task. @throws {AnswerLost} if it does not answer in time */
+  async #notify(
+    step: Step,
+    method: string,
+    task: RemoteTask,
+    params?: Parameters<typeof requestTask>[3],
+  ): Promise<null> {
+    const answer = await requestTask(() => this.#requests.connect(step), method, task, params);
     if (!answer) throw new AnswerLost(`${this.#server.options.name} has not answered ${method} in time`);
     return null;
   }
 
   /** Turns an unknown outcome into one that repeats the call, if the call may be repeated. @throws any other error */
-  #lost(error: unknown): StepOutcome {
+  #lossOf(error: unknown): StepOutcome {
     if (!(error instanceof OutcomeUnknown)) throw error;
     const why = `${this.#server.options.name}: ${error.message}`;
     if (!this.#args.once) return { kind: "lost", why };
@@ -282,17 +298,17 @@ class Call {
   }
 
   /** Waits for event `n`. */
-  #next(ctx: Context, n: number, name: string, { untimed = false, wait = 0 } = {}): Promise<StepOutcome> {
+  #next(ctx: Context, n: number, name: string, { isUntimed = false, wait = 0 } = {}): Promise<StepOutcome> {
     const { timeout = HOUR } = this.#server.options;
-    const awaited = this.#awaited;
+    const awaitedRequest = this.#awaitedRequest;
     const work = async (step: Step) => {
       if (wait > 0 && step.attempt === 1) {
         await pause(wait, step.signal);
         step.signal.throwIfAborted();
       }
-      const event = this.#requests.event(step, n, awaited, untimed ? undefined : timeout);
-      return event.catch((error) => this.#lost(error));
+      const event = this.#requests.event(step, n, awaitedRequest, isUntimed ? undefined : timeout);
+      return event.catch((error) => this.#lossOf(error));
     };
-    return ctx.step(name, work, { retry: awaited.request.kind === "call" ? RETRIES : LASTING });
+    return ctx.step(name, work, { retry: awaitedRequest.request.kind === "call" ? CALL_RETRY : TASK_RETRY });
   }
 }

@@ -27,13 +27,13 @@ test("callers take turns, none of several holds all slots, and a slot is freed o
   expect(order.at(-1)).toBe("a 0");
 });
 
-test("a single caller without a name holds all slots, and one that gives up waiting takes none", async () => {
+test("a single caller without a name holds all slots, and one that gives up waiting gets none", async () => {
   const slots = new Slots(1);
-  const held = await slots.take("", signal);
-  const left = new AbortController();
-  const given = slots.take("", left.signal);
-  left.abort();
-  await expect(given).rejects.toThrow("the job is no longer run here");
-  held.free();
+  const slot = await slots.take("", signal);
+  const stop = new AbortController();
+  const turn = slots.take("", stop.signal);
+  stop.abort();
+  await expect(turn).rejects.toThrow("the job is no longer run here");
+  slot.free();
   expect((await slots.take("", signal)).index).toBe(0);
 });

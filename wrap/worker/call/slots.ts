@@ -1,37 +1,39 @@
-/** The slots of simultaneous calls: callers take turns, and if callers are told apart, none of them can hold all slots. */
+/** The slots of simultaneous calls: callers take turns, and if callers are authenticated, none of them can hold all slots. */
+import { JobMoved } from "../connection/errors.ts";
 
 export interface Slot {
   readonly index: number;
   free(): void;
 }
 
-type Take = (index: number) => void;
+/** Gives the slot of this index to a call that waits. */
+type Give = (index: number) => void;
 
 export class Slots {
   readonly count: number;
-  /** The largest number of slots that one caller may hold, if callers are told apart. */
-  readonly #most: number;
+  /** The maximum number of slots that one caller may hold, if callers are authenticated. */
+  readonly #maxPerCaller: number;
   readonly #holders: ({ caller: string } | undefined)[];
   /** By caller, in the order of their last turns, oldest first. */
-  readonly #waiting = new Map<string, Set<Take>>();
+  readonly #queues = new Map<string, Set<Give>>();
   #hasCallers = false;
 
   constructor(count: number) {
     this.count = count;
-    this.#most = Math.max(1, count - Math.max(1, Math.floor(count / 4)));
+    this.#maxPerCaller = Math.max(1, count - Math.max(1, Math.floor(count / 4)));
     this.#holders = Array.from({ length: count }, () => undefined);
   }
 
-  /** Waits for a slot; rejects if `signal` is aborted before that. `caller` is empty if callers are not told apart. */
+  /** Waits for a slot; rejects if `signal` is aborted before that. `caller` is empty if callers are not authenticated. */
   take(caller: string, signal: AbortSignal): Promise<Slot> {
     if (caller !== "") this.#hasCallers = true;
-    const taken = Promise.withResolvers<Slot>();
-    const own = this.#waiting.get(caller) ?? new Set();
+    const turn = Promise.withResolvers<Slot>();
+    const queue = this.#queues.get(caller) ?? new Set();
     const giveUp = () => {
-      own.delete(take);
-      taken.reject(new Error("the job is no longer run here"));
+      queue.delete(give);
+      turn.reject(new JobMoved());
     };
-    const take: Take = (index) => {
+    const give: Give = (index) => {
       signal.removeEventListener("abort", giveUp);
       const holder = { caller };
       this.#holders[index] = holder;
@@ -40,38 +42,40 @@ export class Slots {
         this.#holders[index] = undefined;
         this.#next();
       };
-      taken.resolve({ index, free });
+      turn.resolve({ index, free });
     };
     if (signal.aborted) giveUp();
     else {
       signal.addEventListener("abort", giveUp, { once: true });
-      this.#waiting.set(caller, own.add(take));
+      this.#queues.set(caller, queue.add(give));
       this.#next();
     }
-    return taken.promise;
+    return turn.promise;
   }
 
   /** Gives free slots to the callers that hold the fewest. */
   #next(): void {
     for (;;) {
       let caller: string | undefined;
-      for (const [each, { size }] of this.#waiting) {
-        if (size === 0) this.#waiting.delete(each);
-        else if (caller === undefined || this.#heldBy(each) < this.#heldBy(caller)) caller = each;
+      for (const [candidate, { size }] of this.#queues) {
+        if (size === 0) this.#queues.delete(candidate);
+        else if (caller === undefined || this.#countOf(candidate) < this.#countOf(caller)) caller = candidate;
       }
-      if (caller === undefined || (this.#hasCallers && this.#heldBy(caller) >= this.#most)) return;
-      const own = this.#waiting.get(caller) ?? new Set();
-      const [first] = own;
+      if (caller === undefined || (this.#hasCallers && this.#countOf(caller) >= this.#maxPerCaller)) return;
+      const queue = this.#queues.get(caller) ?? new Set();
+      const [give] = queue;
       const index = this.#holders.indexOf(undefined);
-      if (index < 0 || !first) return;
-      own.delete(first);
-      this.#waiting.delete(caller);
-      this.#waiting.set(caller, own);
-      first(index);
+      if (index < 0 || !give) return;
+      queue.delete(give);
+      // The caller is now the last to have had its turn.
+      this.#queues.delete(caller);
+      this.#queues.set(caller, queue);
+      give(index);
     }
   }
 
-  #heldBy(caller: string): number {
+  /** How many slots a caller holds. */
+  #countOf(caller: string): number {
     return this.#holders.filter((holder) => holder?.caller === caller).length;
   }
 }
@@ -80,7 +84,7 @@ export class Slots {
 export class Seat {
   readonly #take: () => Promise<Slot>;
   #slot: Slot | undefined;
-  #taking: Promise<void> | undefined;
+  #returning: Promise<void> | undefined;
   #isOver = false;
 
   constructor(slot: Slot, take: () => Promise<Slot>) {
@@ -93,15 +97,15 @@ export class Seat {
     this.#slot = undefined;
   }
 
-  /** Resolves when the call may go on. */
+  /** Resolves when the call may continue. */
   return(): Promise<void> {
     if (this.#slot) return Promise.resolve();
-    this.#taking ??= this.#take().then((slot) => {
-      this.#taking = undefined;
+    this.#returning ??= this.#take().then((slot) => {
+      this.#returning = undefined;
       if (this.#isOver) slot.free();
       else this.#slot = slot;
     });
-    return this.#taking;
+    return this.#returning;
   }
 
   end(): void {

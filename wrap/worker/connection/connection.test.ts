@@ -10,10 +10,10 @@ const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
 afterEach(() => vi.useRealTimers());
 
 /**
- * A connection to a server of the 2025-11-25 revision that never answers messages of which `isIgnored` is true. `ignored` resolves
+ * A connection to a server of the 2025-11-25 revision that never answers messages of which `isIgnored` is true. `nextIgnored` resolves
  * with the next of them, and its response; `methods` has the methods of all messages.
  */
-async function connected(isIgnored: (message: Record<string, unknown>) => boolean) {
+async function startConnection(isIgnored: (message: Record<string, unknown>) => boolean) {
   const methods: unknown[] = [];
   let next = Promise.withResolvers<ServerResponse>();
   const answer = async (request: Request, response: ServerResponse) => {
@@ -41,10 +41,10 @@ async function connected(isIgnored: (message: Record<string, unknown>) => boolea
     log,
     revision: undefined,
     onListsChanged() {},
-    asked: "2025-11-25",
+    fixedRevision: "2025-11-25",
     timeout: 5_000,
   });
-  const ignored = async () => {
+  const nextIgnored = async () => {
     const response = await next.promise;
     next = Promise.withResolvers();
     return response;
@@ -54,19 +54,19 @@ async function connected(isIgnored: (message: Record<string, unknown>) => boolea
     server.closeAllConnections();
     server.close();
   };
-  return { connection, ignored, methods, [Symbol.asyncDispose]: close };
+  return { connection, nextIgnored, methods, [Symbol.asyncDispose]: close };
 }
 
 const fakeTime = () => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 
 test("the resumption of a stream ends if the server says that it resumes none", async () => {
-  await using server = await connected(() => false);
+  await using server = await startConnection(() => false);
   const stream = { session: "s", request: "wrapped-1", event: "1", revision: "2025-11-25" };
   await expect(server.connection.resume(stream, {}).result).rejects.toBeInstanceOf(CallRefused);
 });
 
 /** A program that says a thousand things, and asks as many, before it answers a ping. */
-const CHATTY = `
+const CHATTY_PROGRAM = `
 const write = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
 require("node:readline").createInterface(process.stdin).on("line", (line) => {
   const { id, method } = JSON.parse(line);
@@ -83,13 +83,19 @@ test("of a server's messages and refused requests, 20 each in a second are logge
   const says: unknown[] = [];
   const info = (_message: string, fields: { says?: unknown }) => says.push(fields.says);
   const warn = vi.fn<() => void>();
-  const program = { command: process.execPath, args: ["-e", CHATTY], env: {}, cwd: process.cwd(), hosted: undefined };
+  const program = {
+    command: process.execPath,
+    args: ["-e", CHATTY_PROGRAM],
+    env: {},
+    cwd: process.cwd(),
+    hosting: undefined,
+  };
   const connection = await Connection.open({
     target: program,
     log: { debug() {}, info, warn } as never,
     revision: "2025-11-25",
     onListsChanged() {},
-    asked: undefined,
+    fixedRevision: undefined,
     timeout: 5_000,
   });
   await connection.request("ping", {}).result;
@@ -101,35 +107,35 @@ test("of a server's messages and refused requests, 20 each in a second are logge
 });
 
 test("the connection of an answer to a server's request is closed if the server does not accept the answer", async () => {
-  await using server = await connected(({ method }) => method === undefined);
+  await using server = await startConnection(({ method }) => method === undefined);
   fakeTime();
-  const responded = server.connection
+  const response = server.connection
     .respond(server.connection.session, "question", { action: "accept" })
     .catch((error: Error) => error.message);
-  const closed = once(await server.ignored(), "close");
+  const close = once(await server.nextIgnored(), "close");
   await vi.advanceTimersByTimeAsync(30_000);
-  expect(await responded).toBe("the server has not accepted an answer in time");
-  await closed;
+  expect(await response).toBe("the server has not accepted an answer in time");
+  await close;
 });
 
 test.each(["nobody waits for its changes", "the server has forgotten the session"])(
-  "a subscription that a server neither begins nor ends does not keep a connection in use when %s",
+  "a subscription that a server neither confirms nor ends does not keep a connection in use when %s",
   async (why) => {
-    await using server = await connected(({ method }) => /subscribe$/.test(String(method)));
-    const { connection, ignored, methods } = server;
+    await using server = await startConnection(({ method }) => /subscribe$/.test(String(method)));
+    const { connection, nextIgnored, methods } = server;
     fakeTime();
-    const left = new AbortController();
-    const next = connection.updates.next("acme://a", undefined, left.signal).catch(() => {});
-    await ignored();
+    const stop = new AbortController();
+    const next = connection.updates.next("acme://a", undefined, stop.signal).catch(() => {});
+    await nextIgnored();
     expect(connection.isIdle).toBe(false);
-    if (why.startsWith("nobody")) left.abort(new Error("the job has ended"));
+    if (why.startsWith("nobody")) stop.abort(new Error("the job has ended"));
     else connection.updates.close(new Error(why));
     await vi.advanceTimersByTimeAsync(60_000);
-    await ignored();
+    await nextIgnored();
     await vi.advanceTimersByTimeAsync(5_000);
     expect(connection.isIdle).toBe(true);
     expect(methods.slice(-2)).toEqual(["resources/subscribe", "resources/unsubscribe"]);
-    left.abort(new Error("the job has ended"));
+    stop.abort(new Error("the job has ended"));
     await next;
   },
 );

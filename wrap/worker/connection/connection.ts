@@ -16,12 +16,13 @@ import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/author/context.ts";
 import { within } from "../../../core/resonate/pacing/backoff.ts";
 import { REVISION } from "../../../core/tools/mcp.ts";
-import { LEVELS } from "../../behind/logs.ts";
 import type { ListedTool } from "../../snapshot.ts";
-import { MAX_MESSAGE, tooLong } from "../host/host-config.ts";
+import { LOG_LEVELS } from "../../upstream/logs.ts";
+import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { clientOf, envelopeOf } from "./client.ts";
-import { AnswerLost, classified, isTooLong, NotSent, OpenFailed, OutcomeUnknown, RpcError } from "./errors.ts";
+import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "./errors.ts";
+import { ProgramFailed } from "./open-failure.ts";
 import {
   type IncomingMessage,
   type OpenRequest,
@@ -31,23 +32,20 @@ import {
   requestId,
   type Session,
 } from "./open-request.ts";
-import { passOn } from "./server-requests.ts";
-import { limited, logLines, MAX_LINE, type Target, transportFor, transportOf } from "./target.ts";
+import { type Send, SentRequest } from "./sent-request.ts";
+import { handleRequest } from "./server-requests.ts";
+import { limitLog, logLines, MAX_LINE_CHARACTERS, type Target, transportFor, transportOf } from "./target.ts";
 import { type Subscription, Updates } from "./updates.ts";
 
 const CONNECTION_LOST = "the connection to the server was lost";
-const CONNECTION_ENDED = `the connection was ended, because it sent more than ${MAX_MESSAGE} bytes in one message`;
-const STREAM_ENDED = "the server ended the connection";
-const ENDED = "the program that it was sent to has ended";
-
-/** How long a server may take to end a stream after the answer, in milliseconds. Ending it here would also end the TCP connection. */
-const LINGER = 1_000;
+const CONNECTION_ENDED = `the connection was ended, because it sent more than ${MAX_MESSAGE_BYTES} bytes in one message`;
+const PROGRAM_ENDED = "the program that it was sent to has ended";
 
 /** How long a server may take to confirm a level of log messages, or the end of a subscription, in milliseconds. */
-const CONFIRM = 5_000;
+const CONFIRM_TIMEOUT_MS = 5_000;
 
 /** How long a server may take to accept the answer to its request, in milliseconds. */
-const ACCEPT = 30_000;
+const ACCEPT_TIMEOUT_MS = 30_000;
 
 interface ConnectionOptions {
   target: Target;
@@ -56,7 +54,7 @@ interface ConnectionOptions {
   revision: string | undefined;
   onListsChanged(): void;
   /** The revision to speak. Default: the newest that the server has. */
-  asked: string | undefined;
+  fixedRevision: string | undefined;
   /** How long the server may take to answer, in milliseconds. */
   timeout: number;
 }
@@ -72,9 +70,10 @@ export class Connection {
   tools: readonly ListedTool[] = [];
   /** The changes of resources that jobs wait for. */
   readonly updates: Updates;
-  /** The lowest level of log messages that the server was asked for. */
+  /** The lowest level of log messages that was requested from the server. */
   #logLevel: string | undefined;
-  readonly closed: Promise<void>;
+  /** Resolves when the connection is closed. */
+  readonly end: Promise<void>;
 
   private constructor(client: Client, transport: Transport, target: Target, log: Log) {
     this.client = client;
@@ -82,18 +81,20 @@ export class Connection {
     this.#target = target;
     this.#log = log;
     this.updates = new Updates((uri) => this.#subscribe(uri));
-    const closed = Promise.withResolvers<void>();
-    this.closed = closed.promise;
+    const end = Promise.withResolvers<void>();
+    this.end = end.promise;
     let why = CONNECTION_LOST;
     client.onclose = () => {
       this.isOpen = false;
-      for (const { reject, isApart } of [...this.#pending.values()]) if (!isApart) reject(new AnswerLost(why));
+      for (const { reject, outlivesConnection } of [...this.#pending.values()]) {
+        if (!outlivesConnection) reject(new AnswerLost(why));
+      }
       this.updates.close(new AnswerLost(why));
-      closed.resolve();
+      end.resolve();
     };
-    client.onerror = ({ message }) => {
-      if (isTooLong(message)) why = CONNECTION_ENDED;
-      log.debug("wrapped server", { reason: message });
+    client.onerror = (error) => {
+      if (transportError(error) instanceof MessageTooLong) why = CONNECTION_ENDED;
+      log.debug("wrapped server", { reason: error.message });
     };
   }
 
@@ -101,17 +102,17 @@ export class Connection {
   static async open(options: ConnectionOptions): Promise<Connection> {
     const transport = await transportOf(options.target);
     const isHosted = transport instanceof HostedTransport;
-    const { revision, asked } = options;
-    const isLegacy = (asked ?? revision ?? REVISION) < REVISION || (isHosted && transport.isOpen);
+    const { revision, fixedRevision } = options;
+    const isLegacy = (fixedRevision ?? revision ?? REVISION) < REVISION || (isHosted && transport.isOpen);
     try {
       return await Connection.#open(
         transport,
-        isLegacy ? "legacy" : asked === undefined ? "auto" : { pin: asked },
+        isLegacy ? "legacy" : fixedRevision === undefined ? "auto" : { pin: fixedRevision },
         options,
       );
     } catch (error) {
       // A program of the 2025 revisions may exit when the client offers the newer one.
-      if (!isHosted || isLegacy || asked !== undefined || !transport.hasEnded) throw error;
+      if (!isHosted || isLegacy || fixedRevision !== undefined || !transport.hasEnded) throw error;
       return Connection.#open(await transportOf(options.target), "legacy", options);
     }
   }
@@ -119,10 +120,10 @@ export class Connection {
   static async #open(
     transport: Transport,
     mode: VersionNegotiationMode,
-    { target, log: whole, onListsChanged, timeout, asked }: ConnectionOptions,
+    { target, log: fullLog, onListsChanged, timeout, fixedRevision }: ConnectionOptions,
   ): Promise<Connection> {
-    const log = limited(whole);
-    const client = clientOf(mode, asked, timeout, onListsChanged);
+    const log = limitLog(fullLog);
+    const client = clientOf(mode, fixedRevision, timeout, onListsChanged);
     const { stderr = null } = transport as { stderr?: Readable | null };
     const connection = new Connection(client, transport, target, log);
     const lastLine = logLines(stderr, log);
@@ -131,10 +132,8 @@ export class Connection {
     } catch (error) {
       await client.close().catch(() => {});
       await transport.close().catch(() => {});
-      // A program that does not start usually says why on stderr.
-      const said = lastLine();
-      if (said === "") throw error;
-      throw new OpenFailed(error as Error, said);
+      const line = lastLine();
+      throw line === "" ? error : new ProgramFailed(error as Error, line);
     }
     connection.#listen(transport);
     return connection;
@@ -178,30 +177,32 @@ export class Connection {
   }
 
   request(method: string, params: Record<string, unknown>, hooks: RequestHooks = {}): OpenRequest {
-    const { isKept, id = requestId(), session } = hooks;
-    const given = params._meta as Record<string, unknown> | undefined;
-    const _meta = { ...given, ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
+    const { isRecoverable, id = requestId(), session } = hooks;
+    const ownMeta = params._meta as Record<string, unknown> | undefined;
+    const _meta = { ...ownMeta, ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
     // MCP carries the trace in `_meta`, so that it continues in the server over every transport.
     propagation.inject(context.active(), _meta);
-    const whole = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
-    const message = { jsonrpc: "2.0" as const, id, method, params: whole } as JSONRPCMessage;
-    const send = (transport: Transport, options: Parameters<Transport["send"]>[1]) =>
-      isKept && transport instanceof HostedTransport ? transport.sendKept(message) : transport.send(message, options);
+    const fullParams = { ...params, ...(Object.keys(_meta).length > 0 && { _meta }) };
+    const message = { jsonrpc: "2.0" as const, id, method, params: fullParams } as JSONRPCMessage;
+    const send: Send = (transport, options) =>
+      isRecoverable && transport instanceof HostedTransport
+        ? transport.sendRecoverable(message)
+        : transport.send(message, options);
     return this.#send(id, hooks, send, session);
   }
 
   /** Requests log messages of at least this level from a server of the 2025 revisions. */
-  async logFrom(level: string): Promise<void> {
-    const isEnough = this.#logLevel !== undefined && LEVELS.indexOf(this.#logLevel) <= LEVELS.indexOf(level);
+  async requestLogs(level: string): Promise<void> {
+    const isEnough = this.#logLevel !== undefined && LOG_LEVELS.indexOf(this.#logLevel) <= LOG_LEVELS.indexOf(level);
     if (this.era === "modern" || isEnough || !this.client.getServerCapabilities()?.logging) return;
     this.#logLevel = level;
-    await this.#tell("logging/setLevel", { level });
+    await this.#notify("logging/setLevel", { level });
   }
 
   /** Sends a request whose outcome does not matter. */
-  async #tell(method: string, params: Record<string, unknown>): Promise<void> {
+  async #notify(method: string, params: Record<string, unknown>): Promise<void> {
     const { result, leave } = this.request(method, params);
-    await within(result, CONFIRM).catch(() => {});
+    await within(result, CONFIRM_TIMEOUT_MS).catch(() => {});
     leave();
   }
 
@@ -210,16 +211,16 @@ export class Connection {
       const { result, leave } = this.request("resources/subscribe", { uri });
       const end = () => {
         leave();
-        void this.#tell("resources/unsubscribe", { uri });
+        void this.#notify("resources/unsubscribe", { uri });
       };
-      return { begun: result, end };
+      return { confirmation: result, end };
     }
-    const begun = Promise.withResolvers<void>();
+    const confirmation = Promise.withResolvers<void>();
     const params = { notifications: { resourceSubscriptions: [uri] } };
-    const open = this.request("subscriptions/listen", params, { onAcknowledged: () => begun.resolve() });
-    const end = (why: Error) => this.updates.fail(uri, why);
-    open.result.then(() => end(new AnswerLost("the server has ended the subscription")), end);
-    return { begun: begun.promise, end: () => open.cancel("nobody waits for its changes") };
+    const subscription = this.request("subscriptions/listen", params, { onAcknowledged: () => confirmation.resolve() });
+    const fail = (why: Error) => this.updates.fail(uri, why);
+    subscription.result.then(() => fail(new AnswerLost("the server has ended the subscription")), fail);
+    return { confirmation: confirmation.promise, end: () => subscription.cancel("nobody waits for its changes") };
   }
 
   /**
@@ -229,16 +230,17 @@ export class Connection {
    */
   async respond(session: Session, id: string | number, result: Record<string, unknown>): Promise<void> {
     const transport = this.#transportFor(`${id}`, session);
-    const isApart = transport !== this.#transport;
+    const ownsTransport = transport !== this.#transport;
     const sending = async () => {
-      if (isApart) await transport.start();
+      if (ownsTransport) await transport.start();
       await transport.send({ jsonrpc: "2.0", id, result } as JSONRPCMessage);
       return true;
     };
     try {
-      if (!(await within(sending(), ACCEPT))) throw new AnswerLost("the server has not accepted an answer in time");
+      const isAccepted = await within(sending(), ACCEPT_TIMEOUT_MS);
+      if (!isAccepted) throw new AnswerLost("the server has not accepted an answer in time");
     } finally {
-      if (isApart) await transport.close();
+      if (ownsTransport) await transport.close();
     }
   }
 
@@ -248,9 +250,9 @@ export class Connection {
       request,
       hooks,
       (transport) => {
-        transport.onerror = ({ message }) => {
-          // The SDK has no class for it.
-          if (/^Maximum reconnection/.test(message)) this.#pending.get(request)?.reject(new AnswerLost(message));
+        transport.onerror = (error) => {
+          const failure = transportError(error);
+          if (failure instanceof AnswerLost) this.#pending.get(request)?.reject(failure);
         };
         const onresumptiontoken = (token: string) => hooks.onEventId?.(token);
         return (transport as StreamableHTTPClientTransport).resumeStream(event, { onresumptiontoken });
@@ -259,87 +261,16 @@ export class Connection {
     );
   }
 
-  #send(
-    id: string,
-    hooks: RequestHooks,
-    send: (transport: Transport, options: Parameters<Transport["send"]>[1]) => Promise<void>,
-    session?: Session,
-  ): OpenRequest {
-    const answer = Promise.withResolvers<Record<string, unknown>>();
-    answer.promise.catch(() => {});
+  #send(id: string, hooks: RequestHooks, send: Send, session?: Session): OpenRequest {
     if (!this.isOpen) {
-      answer.reject(new NotSent(CONNECTION_LOST));
-      return { result: answer.promise, cancel: () => {}, leave: () => {}, recorded: () => {} };
+      const result = Promise.reject(new NotSent(CONNECTION_LOST));
+      result.catch(() => {});
+      return { result, cancel: () => {}, leave: () => {}, release: () => {} };
     }
     const transport = this.#transportFor(id, session);
-    const isApart = transport !== this.#transport;
-    const isHosted = transport instanceof HostedTransport;
-    const isKept = hooks.isKept === true && isHosted;
-    const close = () => {
-      if (isApart) void transport.close().catch(() => {});
-    };
-    /** Over HTTP, an answer in a stream arrives after this is true. */
-    let isSent = false;
-    let closing: NodeJS.Timeout | undefined;
-    this.#pending.set(id, {
-      ...hooks,
-      isApart: isApart && isHosted,
-      resolve: (result) => {
-        this.#pending.delete(id);
-        answer.resolve(result);
-        if (isHosted && !isKept) close();
-        else if (isApart && !isHosted && isSent) closing = setTimeout(close, LINGER).unref();
-      },
-      reject: (error) => {
-        this.#pending.delete(id);
-        answer.reject(error);
-        // A protocol error is an answer, too, and is to be recorded.
-        if (!isKept || !(error instanceof RpcError)) close();
-      },
-    });
-    let isDropped = false;
-    const dropped = () => new RpcError(tooLong(MAX_MESSAGE));
-    if (isApart) {
-      transport.onerror = ({ message }) => {
-        if (isTooLong(message)) isDropped = true;
-      };
-    }
-    const options = {
-      ...(hooks.onEventId && { onresumptiontoken: (token: string) => hooks.onEventId?.(token) }),
-      onRequestStreamEnd: () => {
-        clearTimeout(closing);
-        this.#pending.get(id)?.reject(isDropped ? dropped() : new AnswerLost(STREAM_ENDED));
-      },
-    };
-    const sending = async () => {
-      if (isApart) await transport.start();
-      await send(transport, options);
-      isSent = true;
-    };
-    sending().catch((error) => {
-      this.#pending.get(id)?.reject(isTooLong(String(error?.message)) ? dropped() : classified(error));
-    });
-    return {
-      result: answer.promise,
-      recorded: () => {
-        if (!isKept) return;
-        transport.recorded(id);
-        close();
-      },
-      leave: () => {
-        if (isKept) close();
-        this.#pending.get(id)?.reject(new AnswerLost("nobody waits for it any more"));
-      },
-      cancel: (reason) => {
-        if (!this.#pending.has(id)) return;
-        const params = { requestId: id, reason, ...(this.era === "modern" && { _meta: this.#envelope() }) };
-        const message = { jsonrpc: "2.0" as const, method: "notifications/cancelled", params } as JSONRPCMessage;
-        // Over HTTP, a server of the 2026 revision treats the end of the request as its cancellation.
-        const isImplied = this.era === "modern" && transport.hasPerRequestStream === true;
-        const sent = isImplied ? Promise.resolve() : transport.send(message).catch(() => {});
-        void sent.then(() => this.#pending.get(id)?.reject(new AnswerLost(`it was cancelled: ${reason}`)));
-      },
-    };
+    const ownsTransport = transport !== this.#transport;
+    const pending = this.#pending;
+    return new SentRequest({ id, hooks, transport, ownsTransport, pending, envelope: this.#envelope() }).send(send);
   }
 
   /** Over HTTP each request gets its own transport within the session, so all messages on it belong to that request. */
@@ -352,15 +283,15 @@ export class Connection {
     return transport;
   }
 
-  #envelope(): Record<string, unknown> {
-    return this.era === "legacy" ? {} : envelopeOf(this.revision);
+  #envelope(): Record<string, unknown> | undefined {
+    return this.era === "legacy" ? undefined : envelopeOf(this.revision);
   }
 
   /** Handles the messages that belong to requests; the SDK's client gets the others. */
   #listen(transport: Transport, owner?: string): void {
     const others = transport.onmessage ?? this.#transport.onmessage;
     if (transport instanceof HostedTransport)
-      transport.onlost = (id) => this.#pending.get(id)?.reject(new OutcomeUnknown(ENDED));
+      transport.onAnswerLost = (id) => this.#pending.get(id)?.reject(new OutcomeUnknown(PROGRAM_ENDED));
     transport.onmessage = (message, extra) => {
       if (!this.#handle(message as IncomingMessage, transport, owner)) others?.(message, extra);
     };
@@ -368,31 +299,34 @@ export class Connection {
 
   #handle(message: IncomingMessage, transport: Transport, owner: string | undefined): boolean {
     const { id, method, params = {} } = message;
-    if (method === undefined) {
-      const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
-      if (!pending) return false;
-      if (message.error) pending.reject(new RpcError(message.error));
-      else pending.resolve(message.result ?? {});
-      return true;
-    }
-    if (id !== undefined) {
-      const send = (answer: object) =>
-        void transport.send({ jsonrpc: "2.0", id, ...answer } as JSONRPCMessage).catch(() => {});
-      return passOn(message, { pending: this.#pending, owner, send, log: this.#log });
-    }
+    if (method === undefined) return this.#handleResponse(message);
+    if (id === undefined) return this.#handleNotification(method, params, owner);
+    const send = (answer: object) =>
+      void transport.send({ jsonrpc: "2.0", id, ...answer } as JSONRPCMessage).catch(() => {});
+    return handleRequest(message, { pending: this.#pending, owner, send, log: this.#log });
+  }
+
+  #handleResponse({ id, error, result }: IncomingMessage): boolean {
+    const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
+    if (error) pending?.reject(new RpcError(error));
+    else pending?.resolve(result ?? {});
+    return pending !== undefined;
+  }
+
+  #handleNotification(method: string, params: Record<string, unknown>, owner: string | undefined): boolean {
     if (method === "notifications/progress") {
       const pending = this.#pending.get(String(params.progressToken));
       pending?.onProgress?.(params);
       return pending !== undefined;
     }
     if (method === "notifications/subscriptions/acknowledged") {
-      const { [SUBSCRIPTION_ID_META_KEY]: listening } = { ...(params._meta as Record<string, unknown> | undefined) };
-      const pending = this.#pending.get(String(listening));
+      const { [SUBSCRIPTION_ID_META_KEY]: requestId } = { ...(params._meta as Record<string, unknown> | undefined) };
+      const pending = this.#pending.get(String(requestId));
       pending?.onAcknowledged?.();
       return pending?.onAcknowledged !== undefined;
     }
     if (method === "notifications/resources/updated") {
-      this.updates.heard(String(params.uri));
+      this.updates.onChange(String(params.uri));
       return true;
     }
     if (method === "notifications/message") {
@@ -400,7 +334,7 @@ export class Connection {
       const calls = [...this.#pending].filter(([id, { onLog }]) => onLog && (owner === undefined || id === owner));
       if (calls.length === 1) calls[0]?.[1].onLog?.(params);
       const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data);
-      this.#log.info("wrapped server says", { level: params.level, says: String(text).slice(0, MAX_LINE) });
+      this.#log.info("wrapped server says", { level: params.level, says: String(text).slice(0, MAX_LINE_CHARACTERS) });
       return true;
     }
     return false;

@@ -1,6 +1,7 @@
 /** The reasons why a request to a wrapped server has no result. */
-import { INTERNAL_ERROR, SdkHttpError } from "@modelcontextprotocol/client";
-import { PrivateAddress } from "../../../features/files/public-fetch.ts";
+import { INTERNAL_ERROR, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import { PrivateAddress } from "../../../worker/connection/public-fetch.ts";
+import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 
 /** The request has not reached the server. It may be sent again, even if it is not repeatable. */
 export class NotSent extends Error {
@@ -12,19 +13,38 @@ export class Unsendable extends NotSent {
   override name = "Unsendable";
 }
 
+/**
+ * Why a request was refused. `session`: the server has forgotten its session; `busy`: the same request may be accepted later;
+ * `request`: for anything else.
+ */
+export type RefusalCause = "session" | "busy" | "request";
+
 /** The server, or a proxy before it, has refused the request, and so has not executed it. */
 export class CallRefused extends Error {
-  override name = "Refused";
-  readonly status: number;
+  override name = "CallRefused";
+  readonly why: RefusalCause;
 
-  constructor(status: number, message: string) {
+  constructor(why: RefusalCause, message: string) {
     super(message);
-    this.status = status;
+    this.why = why;
   }
+}
 
-  /** Whether the same request may be accepted later. */
-  get isTemporary(): boolean {
-    return [409, 425, 429].includes(this.status);
+/** The job is run by another worker, or not at all. */
+export class JobMoved extends Error {
+  override name = "JobMoved";
+
+  constructor() {
+    super("the job is no longer run here");
+  }
+}
+
+/** The server has sent a message of more than the maximum size. */
+export class MessageTooLong extends Error {
+  override name = "MessageTooLong";
+
+  constructor(maxBytes: number, options?: ErrorOptions) {
+    super(`its answer has more than ${maxBytes} bytes`, options);
   }
 }
 
@@ -53,62 +73,67 @@ export class RpcError extends Error {
   }
 }
 
-/** How much of a page is read, in characters. The time to find its sections without an end grows with the square of this. */
-const MAX_PAGE = 10_000;
+/** How much of a page is read. The time to find its sections without an end grows with the square of this. */
+const MAX_PAGE_CHARACTERS = 10_000;
+/** How much of an answer is shown. */
+const MAX_TEXT_CHARACTERS = 200;
 
 /** Describes an answer outside the protocol, by a server or a proxy before it. Of an HTML page only the text is kept. */
-function answered({ status = 0, message }: SdkHttpError): string {
+export function describeAnswer({ status = 0, message }: SdkHttpError): string {
   const page = [/<body\b/i, /<(!doctype|html)/i].map((pattern) => message.search(pattern)).find((at) => at >= 0);
   const text = message
     .slice(page ?? 0)
-    .slice(0, MAX_PAGE)
+    .slice(0, MAX_PAGE_CHARACTERS)
     .replace(page === undefined ? /^$/ : /<(head|style|script)\b.*?<\/\1>|<[^<>]*>|[<>]/gis, " ")
     .replace(/[\s\p{Cc}]+/gu, " ")
     .trim()
-    .slice(0, 200);
+    .slice(0, MAX_TEXT_CHARACTERS);
   return `it answered ${status}${text === "" ? "" : `: ${text}`}`;
 }
 
-/** {@link answered} for a connection that could not be opened, with advice. */
-export function notOpened(error: SdkHttpError): string {
-  if (error.status !== 404 && error.status !== 405) return answered(error);
-  return `${answered(error)}. Give the URL of its streamable HTTP endpoint, often /mcp; the older transport, HTTP with SSE alone, is not supported`;
+/** The codes of errors after which nothing was sent. */
+const NOT_SENT_CODES: ReadonlySet<string> = new Set([
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+  SdkErrorCode.NotConnected,
+]);
+
+/** Why an answer outside the protocol says that the request was not executed; undefined if it may have been. */
+function refusalCause(status: number, text: string): RefusalCause | undefined {
+  // A server may answer 408 because a tool took too long.
+  if (status < 400 || status >= 500 || status === 408) return undefined;
+  // For a session that it does not know, a server answers 404, and some answer 400 with a text of their own.
+  if (status === 404 || (status === 400 && /session/i.test(text))) return "session";
+  return [409, 425, 429].includes(status) ? "busy" : "request";
 }
 
 /** Classifies the error of sending a request. */
-export function classified(error: unknown): Error {
-  if (error instanceof OutcomeUnknown) return error;
+export function classify(error: unknown): Error {
+  if (error instanceof OutcomeUnknown || error instanceof NotSent) return error;
   if (error instanceof SdkHttpError) {
-    const { status = 0 } = error;
-    const reason = answered(error);
-    // A server may answer 408 because a tool took too long.
-    const isRefused = status >= 400 && status < 500 && status !== 408;
-    return isRefused ? new CallRefused(status, reason) : new AnswerLost(reason);
+    const text = describeAnswer(error);
+    const why = refusalCause(error.status ?? 0, text);
+    return why === undefined ? new AnswerLost(text) : new CallRefused(why, text);
   }
   const cause = (error as { cause?: { code?: unknown; message?: string } } | undefined)?.cause;
   const code = String(cause?.code ?? (error as { code?: unknown })?.code ?? "");
   // The same codes come from an open connection that breaks, whose requests the server may have. If a host has several addresses,
   // the error holds one for each.
   const failures = cause instanceof AggregateError ? cause.errors : [cause ?? error];
-  const isConnecting = failures.every((each) => each?.syscall === "connect");
-  if (isConnecting || /^(ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|NOT_?CONNECTED)$/i.test(code)) {
-    return new NotSent(code);
-  }
+  const isConnecting = failures.every((failure) => failure?.syscall === "connect");
+  if (isConnecting || NOT_SENT_CODES.has(code)) return new NotSent(code);
   if (error instanceof PrivateAddress) return new NotSent(error.message);
   return new AnswerLost(cause?.message ?? (error instanceof Error ? error.message : String(error)));
 }
 
-/** The connection could not be opened. The message ends with what the program wrote; the cause is the error without that. */
-export class OpenFailed extends Error {
-  override name = "OpenFailed";
+/** How the SDK's transports report a message that is too long, and a stream that they try no more to resume. */
+const SDK_TOO_LONG = /^ReadBuffer exceeded maximum size|^SSE stream disconnected: MessageTooLong\b/;
+const SDK_NOT_RESUMED = /^Maximum reconnection attempts/;
 
-  constructor(cause: Error, written: string) {
-    super(`${cause.message}; it wrote: ${written}`, { cause });
-  }
+/** Classifies an error that a transport reports. Of these two, the SDK's transports pass on the texts alone. */
+export function transportError(error: Error): Error {
+  if (SDK_TOO_LONG.test(error.message)) return new MessageTooLong(MAX_MESSAGE_BYTES, { cause: error });
+  if (SDK_NOT_RESUMED.test(error.message)) return new AnswerLost(error.message, { cause: error });
+  return error;
 }
-
-/**
- * Whether an error's message says that the server sent a message that was too long. There is only the message: the SDK passes
- * on neither the error of a stream nor a class of its own.
- */
-export const isTooLong = (message: string): boolean => /(?:more than|maximum size of) \d+ bytes/.test(message);

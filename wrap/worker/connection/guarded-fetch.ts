@@ -1,34 +1,40 @@
 /** The `fetch` for requests to a wrapped server. It refuses private addresses, and limits the size of each message. */
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { type Fetch, PrivateAddress, publicRequest } from "../../../features/files/public-fetch.ts";
-import { MAX_MESSAGE } from "../host/host-config.ts";
+import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/connection/public-fetch.ts";
+import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
+import { MessageTooLong } from "./errors.ts";
 
-const NO_BODY = [204, 205, 304];
+const STATUSES_WITHOUT_BODY = [204, 205, 304];
 
-const UNPACKED = { gzip: createGunzip, "x-gzip": createGunzip, deflate: createInflate, br: createBrotliDecompress };
+const DECOMPRESSORS = {
+  gzip: createGunzip,
+  "x-gzip": createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+};
 
 /** `allowPrivate`: the deployment says that the server's URL may lead into a private network. */
 export function guardedFetch(allowPrivate: boolean): Fetch {
   const request = publicRequest(allowPrivate);
-  return async (url, { method = "GET", headers: given, body: text, signal = null } = {}) => {
-    // An answer that is compressed nevertheless is unpacked, up to the size limit of a message.
-    const asked = new Headers({ "user-agent": "durable-mcp-edge", "accept-encoding": "identity" });
-    for (const [name, value] of new Headers(given)) asked.set(name, value);
-    const options = { method: method as "GET", headers: asked, body: text as string | null, signal };
-    const { statusCode: status, statusText, headers, body: raw } = await request(url, options).catch(explained);
-    const unpacked = UNPACKED[headers["content-encoding"] as keyof typeof UNPACKED];
-    const body = unpacked ? pipeline(raw, unpacked(), () => {}) : raw;
+  return async (url, { method = "GET", headers: ownHeaders, body: text, signal = null } = {}) => {
+    // An answer that is compressed nevertheless is decompressed, up to the size limit of a message.
+    const requestHeaders = new Headers({ "user-agent": "durable-mcp-edge", "accept-encoding": "identity" });
+    for (const [name, value] of new Headers(ownHeaders)) requestHeaders.set(name, value);
+    const options = { method: method as "GET", headers: requestHeaders, body: text as string | null, signal };
+    const { statusCode: status, statusText, headers, body: raw } = await request(url, options).catch(rethrow);
+    const decompressor = DECOMPRESSORS[headers["content-encoding"] as keyof typeof DECOMPRESSORS];
+    const body = decompressor ? pipeline(raw, decompressor(), () => {}) : raw;
     const init = { status, statusText, headers: new Headers(headers as Record<string, string>) };
-    if (NO_BODY.includes(status)) await raw.dump();
-    else if (/^application\/json\b/.test(init.headers.get("content-type") ?? "")) return whole(body, init);
-    else return new Response(bounded(body), init);
+    if (STATUSES_WITHOUT_BODY.includes(status)) await raw.dump();
+    else if (/^application\/json\b/.test(init.headers.get("content-type") ?? "")) return bufferedResponse(body, init);
+    else return new Response(limitMessages(body), init);
     return new Response(null, init);
   };
 }
 
 /** Throws an error of the request as `fetch` would; the refusal of a private address also says how to allow it. */
-function explained(error: Error): never {
+function rethrow(error: Error): never {
   if (error instanceof PrivateAddress) {
     error.message += ": allow it with allowPrivate (--allow-private), if it is meant";
     throw error;
@@ -36,16 +42,14 @@ function explained(error: Error): never {
   throw new TypeError("fetch failed", { cause: error });
 }
 
-const tooMuch = () => new Error(`its answer has more than ${MAX_MESSAGE} bytes`);
-
 /** A response that is read without a web stream, which would be most of the cost of a small response. */
-function whole(body: Readable, init: ResponseInit): Response {
+function bufferedResponse(body: Readable, init: ResponseInit): Response {
   const text = async () => {
     const parts: Buffer[] = [];
     let size = 0;
     for await (const part of body) {
       size += part.length;
-      if (size > MAX_MESSAGE) throw tooMuch();
+      if (size > MAX_MESSAGE_BYTES) throw new MessageTooLong(MAX_MESSAGE_BYTES);
       parts.push(part);
     }
     return Buffer.concat(parts).toString("utf8");
@@ -55,8 +59,8 @@ function whole(body: Readable, init: ResponseInit): Response {
   return Object.defineProperties(new Response(null, init), { text: { value: text }, json: { value: json } });
 }
 
-/** Passes the bytes on until a message is too long. In an event stream, an empty line ends a message. */
-function bounded(body: Readable): ReadableStream<Uint8Array> {
+/** Emits the bytes until a message is too long. In an event stream, an empty line ends a message. */
+function limitMessages(body: Readable): ReadableStream<Uint8Array> {
   let size = 0;
   /** The last bytes, with which the end of a message may begin. */
   let last = "";
@@ -64,10 +68,10 @@ function bounded(body: Readable): ReadableStream<Uint8Array> {
     start(controller) {
       body.on("data", (bytes: Buffer) => {
         const end = Math.max(bytes.lastIndexOf("\n\n"), bytes.lastIndexOf("\n\r\n"));
-        const isEnded = /\n\r?\n/.test(last + bytes.toString("latin1", 0, 2));
-        size = end >= 0 ? bytes.length - end : bytes.length + (isEnded ? 0 : size);
+        const startsNewMessage = /\n\r?\n/.test(last + bytes.toString("latin1", 0, 2));
+        size = end >= 0 ? bytes.length - end : bytes.length + (startsNewMessage ? 0 : size);
         last = (last + bytes.subarray(-2).toString("latin1")).slice(-2);
-        if (size > MAX_MESSAGE) return void body.destroy(tooMuch());
+        if (size > MAX_MESSAGE_BYTES) return void body.destroy(new MessageTooLong(MAX_MESSAGE_BYTES));
         controller.enqueue(bytes);
         if ((controller.desiredSize ?? 0) <= 0) body.pause();
       });

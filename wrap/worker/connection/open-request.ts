@@ -15,8 +15,8 @@ export interface ServerQuestion {
 
 /** How the request is sent, and what its sender learns before the answer. */
 export interface RequestHooks {
-  /** Whether the program host keeps the answer until it is recorded, and recognizes the request when it is sent again. */
-  isKept?: boolean;
+  /** Whether the program host stores the answer until it is released, and recognizes the request when it is sent again. */
+  isRecoverable?: boolean;
   /** Its unique id. Default: a new one. */
   id?: string;
   /** Its session, if that is not the connection's present one. */
@@ -25,12 +25,13 @@ export interface RequestHooks {
   onProgress?(progress: Record<string, unknown>): void;
   /** Gets the parameters of the server's log messages. */
   onLog?(message: Record<string, unknown>): void;
-  /** Called when the server has begun the subscription that the request asks for. */
+  /** Called when the server has started the subscription that the request asks for. */
   onAcknowledged?(): void;
-  onAsked?(question: ServerQuestion): void;
+  /** Called with each question that the server asks. */
+  onQuestion?(question: ServerQuestion): void;
   /** Whether the call has an unanswered question. */
   isAsking?(): boolean;
-  /** The key of the call's caller; empty if callers are not told apart. */
+  /** The key of the call's caller; empty if callers are not authenticated. */
   caller?: string;
   /** Called with the id of an event after which the stream of the answer can be resumed. */
   onEventId?(id: string): void;
@@ -41,12 +42,12 @@ export interface RequestHooks {
 export interface OpenRequest {
   /** Rejects with {@link NotSent}, {@link CallRefused}, {@link AnswerLost}, {@link OutcomeUnknown} or {@link RpcError}. */
   readonly result: Promise<Record<string, unknown>>;
-  /** Tells the server that nobody waits for the answer any longer. */
+  /** Notifies the server that nobody waits for the answer any more. */
   cancel(reason: string): void;
-  /** Stops waiting here; the server is not told. */
+  /** Stops waiting here; the server is not notified. */
   leave(): void;
-  /** Tells the program host that the answer is recorded and need not be kept. */
-  recorded(): void;
+  /** Notifies the program host that the answer is recorded and need not be stored. */
+  release(): void;
 }
 
 /** Where the stream of an answer can be resumed. A job's steps store it. */
@@ -65,7 +66,7 @@ export interface Session {
 
 export interface PendingRequest extends RequestHooks {
   /** Whether the request has a transport of its own to a program host, and outlives the connection. */
-  isApart: boolean;
+  outlivesConnection: boolean;
   resolve(result: Record<string, unknown>): void;
   reject(error: Error): void;
 }

@@ -13,11 +13,14 @@ interface Origin {
   log: Log;
 }
 
-const WHICH =
-  "durable-mcp-edge cannot tell which of several calls asks: with --processes each call has a process of its own";
+const UNKNOWN_CALL =
+  "durable-mcp-edge cannot know which of several calls asks: with --processes each call has a process of its own";
 
-/** Passes a request of the server on, or refuses it; false for one that the SDK's client answers. */
-export function passOn({ id, method, params = {} }: IncomingMessage, { pending, owner, send, log }: Origin): boolean {
+/** Forwards a request of the server to its call, or refuses it; false for one that the SDK's client answers. */
+export function handleRequest(
+  { id, method, params = {} }: IncomingMessage,
+  { pending, owner, send, log }: Origin,
+): boolean {
   if (method === "ping") return false;
   const refuse = (message: string) => {
     log.warn("wrapped server is refused", { method, reason: message });
@@ -31,8 +34,8 @@ export function passOn({ id, method, params = {} }: IncomingMessage, { pending, 
     const [call] = calls;
     // A resumed stream may repeat the questions of other calls.
     if (!call && taskOf(params) !== undefined) return true;
-    if (!call?.onAsked || calls.length > 1) refuse(WHICH);
-    else call.onAsked({ id: id ?? "", params, answer: (result) => send({ result }) });
+    if (!call?.onQuestion || calls.length > 1) refuse(UNKNOWN_CALL);
+    else call.onQuestion({ id: id ?? "", params, answer: (result) => send({ result }) });
   }
   return true;
 }
@@ -43,20 +46,20 @@ function candidates(
   owner: string | undefined,
   params: Record<string, unknown>,
 ): PendingRequest[] {
-  const asking = taskOf(params);
-  const fitting = [...pending].filter(([id, { onAsked, task }]) => {
-    if (onAsked === undefined) return false;
-    return asking === undefined ? owner === undefined || id === owner : task === asking;
+  const asker = taskOf(params);
+  const matches = [...pending].filter(([id, { onQuestion, task }]) => {
+    if (onQuestion === undefined) return false;
+    return asker === undefined ? owner === undefined || id === owner : task === asker;
   });
-  const calls = fitting.map(([, each]) => each);
-  if (asking !== undefined || calls.length === 1) return calls;
+  const calls = matches.map(([, call]) => call);
+  if (asker !== undefined || calls.length === 1) return calls;
   // A call that waits for an answer is not expected to ask again. But it might, so with several callers nothing is ruled out.
-  const others = calls.filter((each) => each.isAsking?.() !== true);
+  const others = calls.filter((call) => call.isAsking?.() !== true);
   return calls.every(({ caller }) => caller === calls[0]?.caller) ? others : calls;
 }
 
 /** The task that a question belongs to, if the question names one. */
 function taskOf({ _meta }: Record<string, unknown>): string | undefined {
-  const related = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
-  return typeof related === "string" ? related : undefined;
+  const taskId = (_meta as Record<string, { taskId?: unknown }> | undefined)?.[RELATED_TASK_META_KEY]?.taskId;
+  return typeof taskId === "string" ? taskId : undefined;
 }

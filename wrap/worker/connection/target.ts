@@ -8,47 +8,48 @@ import {
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import type { Log } from "../../../core/author/context.ts";
-import type { Fetch } from "../../../features/files/public-fetch.ts";
-import { MAX_MESSAGE } from "../host/host-config.ts";
+import type { Fetch } from "../../../worker/connection/public-fetch.ts";
+import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Session } from "./open-request.ts";
 
-/** How much of a line is logged, in characters, and how many lines of each level in a second. */
-export const MAX_LINE = 500;
-const MAX_LINES = 20;
+/** How much of a line is logged. */
+export const MAX_LINE_CHARACTERS = 500;
+/** How many lines of each level are logged in a second. */
+const MAX_LINES_PER_SECOND = 20;
 
 /** How to reach a server, with all variables filled in. */
 export type Target = { url: URL; headers: Record<string, string>; fetch: Fetch } | ProgramTarget;
 
 interface ProgramTarget extends Omit<HostedProgram, "keep" | "deployment"> {
   /** How the program outlives its worker; undefined if it does not. */
-  hosted: Pick<HostedProgram, "keep" | "deployment"> | undefined;
+  hosting: Pick<HostedProgram, "keep" | "deployment"> | undefined;
 }
 
 /** A transport to the server, not started yet. @throws {Error} saying why a program does not start */
 export async function transportOf(target: Target): Promise<Transport> {
   if ("url" in target) return httpTransport(target);
-  const { hosted, command, args, env, cwd } = target;
-  if (hosted) return HostedTransport.use({ command, args, env, cwd, ...hosted });
+  const { hosting, command, args, env, cwd } = target;
+  if (hosting) return HostedTransport.use({ command, args, env, cwd, ...hosting });
   return new StdioClientTransport({
     command,
     args: [...args],
     env,
     cwd,
     stderr: "pipe",
-    maxBufferSize: MAX_MESSAGE,
+    maxBufferSize: MAX_MESSAGE_BYTES,
   });
 }
 
 /**
  * A transport for one request in its session; undefined if the connection's own transport serves it, which goes to the program
- * host `own`.
+ * host `ownHost`.
  */
-export function transportFor(target: Target, session: Session, own: string | undefined): Transport | undefined {
+export function transportFor(target: Target, session: Session, ownHost: string | undefined): Transport | undefined {
   if ("url" in target) return httpTransport(target, session);
-  const { sessionId = own } = session;
-  return sessionId === undefined || sessionId === own ? undefined : new HostedTransport(sessionId);
+  const { sessionId = ownHost } = session;
+  return sessionId === undefined || sessionId === ownHost ? undefined : new HostedTransport(sessionId);
 }
 
 function httpTransport(
@@ -56,25 +57,25 @@ function httpTransport(
   session: Session = {},
 ): StreamableHTTPClientTransport {
   // The SDK's transport would wait for a stream of a server that resumes none.
-  const resumed: Fetch = async (url, init) => {
+  const resumableFetch: Fetch = async (url, init) => {
     const response = await fetch(url, init);
     const { status, statusText } = response;
     if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return response;
     await response.text().catch(() => {});
     throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
   };
-  return new StreamableHTTPClientTransport(url, { fetch: resumed, requestInit: { headers }, ...session });
+  return new StreamableHTTPClientTransport(url, { fetch: resumableFetch, requestInit: { headers }, ...session });
 }
 
 /** The log for one connection, with a limit, because the server decides how many lines there are. */
-export function limited(log: Log): Log {
+export function limitLog(log: Log): Log {
   const level = (name: keyof Log): Log[keyof Log] => {
     let second = 0;
     let count = 0;
     return (message, fields) => {
       const now = Math.floor(Date.now() / 1_000);
       if (now !== second) [second, count] = [now, 0];
-      if (++count <= MAX_LINES) log[name](message, fields);
+      if (++count <= MAX_LINES_PER_SECOND) log[name](message, fields);
     };
   };
   return { debug: level("debug"), info: level("info"), warn: level("warn"), error: level("error") };
@@ -86,10 +87,10 @@ export function logLines(stderr: Readable | null, log: Log): () => string {
   let last = "";
   stderr?.setEncoding("utf8").on("data", (chunk: string) => {
     const lines = (rest + chunk).split("\n");
-    rest = (lines.pop() ?? "").slice(0, MAX_LINE);
+    rest = (lines.pop() ?? "").slice(0, MAX_LINE_CHARACTERS);
     for (const line of lines) {
       if (line.trim() === "") continue;
-      last = line.trim().slice(0, MAX_LINE);
+      last = line.trim().slice(0, MAX_LINE_CHARACTERS);
       log.info("wrapped server says", { says: last });
     }
   });

@@ -3,29 +3,29 @@ import { within } from "../../../core/resonate/pacing/backoff.ts";
 
 /** A subscription at the server. */
 export interface Subscription {
-  /** Rejects if the server refuses the subscription. */
-  begun: Promise<unknown>;
+  /** Resolves when the server has confirmed the subscription; rejects if the server refuses it. */
+  confirmation: Promise<unknown>;
   end(): void;
 }
 
-interface Watched extends Subscription {
+interface Watch extends Subscription {
   /** Differs after each change, and from the states of all other subscriptions. */
   state: string;
   next: PromiseWithResolvers<void>;
   /** How many jobs wait for the next change. */
-  waiting: number;
+  waiterCount: number;
   idle?: NodeJS.Timeout;
 }
 
 /** How long a job waits for a change, in milliseconds. */
-const LONGEST = 5 * 60_000;
+const MAX_WAIT_MS = 5 * 60_000;
 /** How long a subscription outlasts its last waiting job, in milliseconds, so that the next job finds it. */
-const IDLE = 60_000;
+const IDLE_MS = 60_000;
 /** How many states a token holds. */
-const MOST_STATES = 20;
+const MAX_TOKEN_STATES = 20;
 
 export class Updates {
-  readonly #watched = new Map<string, Watched>();
+  readonly #watches = new Map<string, Watch>();
   readonly #subscribe: (uri: string) => Subscription;
 
   constructor(subscribe: (uri: string) => Subscription) {
@@ -37,65 +37,71 @@ export class Updates {
    * worker has states of its own, so a token also holds earlier ones: jobs that wait one after another may run on several workers.
    */
   async next(uri: string, since: unknown, signal: AbortSignal): Promise<string> {
-    const known = typeof since === "string" ? since.split(" ") : [];
-    const watched = this.#watched.get(uri) ?? this.#watch(uri);
-    clearTimeout(watched.idle);
-    watched.waiting += 1;
-    const begun = watched.begun.catch((error) => {
-      if (this.#watched.get(uri) === watched) this.#watched.delete(uri);
+    const states = typeof since === "string" ? since.split(" ") : [];
+    const watch = this.#watches.get(uri) ?? this.#watch(uri);
+    clearTimeout(watch.idle);
+    watch.waiterCount += 1;
+    const confirmation = watch.confirmation.catch((error) => {
+      if (this.#watches.get(uri) === watch) this.#watches.delete(uri);
       throw error;
     });
     try {
-      // A server may never say that it has begun the subscription.
+      // A server may never confirm the subscription.
       await within(
-        begun.then(() => (known.includes(watched.state) ? watched.next.promise : undefined)),
-        LONGEST,
+        confirmation.then(() => (states.includes(watch.state) ? watch.next.promise : undefined)),
+        MAX_WAIT_MS,
         signal,
       );
       signal.throwIfAborted();
-      return [...new Set([...known, watched.state])].slice(-MOST_STATES).join(" ");
+      return [...new Set([...states, watch.state])].slice(-MAX_TOKEN_STATES).join(" ");
     } finally {
-      watched.waiting -= 1;
-      if (watched.waiting === 0) watched.idle = setTimeout(() => this.#drop(uri, watched), IDLE).unref();
+      watch.waiterCount -= 1;
+      if (watch.waiterCount === 0) watch.idle = setTimeout(() => this.#drop(uri, watch), IDLE_MS).unref();
     }
   }
 
   /** Records that a resource, or a part of it, has changed. */
-  heard(uri: string): void {
-    for (const [each, watched] of this.#watched) {
-      if (!uri.startsWith(each)) continue;
-      watched.state = crypto.randomUUID();
-      watched.next.resolve();
-      watched.next = Promise.withResolvers();
+  onChange(uri: string): void {
+    for (const [prefix, watch] of this.#watches) {
+      if (!uri.startsWith(prefix)) continue;
+      watch.state = crypto.randomUUID();
+      watch.next.resolve();
+      watch.next = Promise.withResolvers();
     }
   }
 
   close(why: Error): void {
-    for (const uri of [...this.#watched.keys()]) this.fail(uri, why);
+    for (const uri of [...this.#watches.keys()]) this.fail(uri, why);
   }
 
-  #watch(uri: string): Watched {
+  #watch(uri: string): Watch {
     const next = Promise.withResolvers<void>();
-    const { begun, end } = this.#subscribe(uri);
-    const watched = { begun: Promise.race([begun, next.promise]), end, state: crypto.randomUUID(), next, waiting: 0 };
-    watched.begun.catch(() => {});
-    this.#watched.set(uri, watched);
-    return watched;
+    const { confirmation, end } = this.#subscribe(uri);
+    const watch: Watch = {
+      confirmation: Promise.race([confirmation, next.promise]),
+      end,
+      state: crypto.randomUUID(),
+      next,
+      waiterCount: 0,
+    };
+    watch.confirmation.catch(() => {});
+    this.#watches.set(uri, watch);
+    return watch;
   }
 
-  /** Ends the subscription, and says why to those who wait for changes. */
+  /** Ends the subscription; `why` is the error of those who wait for changes. */
   fail(uri: string, why: Error): void {
-    const { end, next, idle } = this.#watched.get(uri) ?? {};
+    const { end, next, idle } = this.#watches.get(uri) ?? {};
     clearTimeout(idle);
-    this.#watched.delete(uri);
+    this.#watches.delete(uri);
     next?.promise.catch(() => {});
     next?.reject(why);
     end?.();
   }
 
-  #drop(uri: string, watched: Watched): void {
-    if (watched.waiting > 0 || this.#watched.get(uri) !== watched) return;
-    this.#watched.delete(uri);
-    watched.end();
+  #drop(uri: string, watch: Watch): void {
+    if (watch.waiterCount > 0 || this.#watches.get(uri) !== watch) return;
+    this.#watches.delete(uri);
+    watch.end();
   }
 }

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { OutcomeUnknown } from "../connection/errors.ts";
-import { type HostConfig, MAX_MESSAGE } from "./host-config.ts";
+import { type HostConfig, MAX_MESSAGE_BYTES } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 
 /** A program that outlives its worker. */
@@ -26,21 +26,40 @@ export interface HostConnection {
   read(onLine: (line: string) => void): void;
 }
 
-const MAIN = fileURLToPath(new URL(`./program-host${extname(import.meta.url)}`, import.meta.url));
-/** The longest socket path that every system accepts, in bytes. */
-const LONGEST_PATH = 103;
-/** How long a host may take to start, and to answer, in milliseconds; and the limit of its heap, in MB. */
-const START = 20_000;
-const ANSWER = 10_000;
-const HEAP = 256;
+/** The module that the host's process runs. */
+const HOST_PROGRAM = fileURLToPath(new URL(`./program-host${extname(import.meta.url)}`, import.meta.url));
+/** The maximum length of a socket path that every system accepts. */
+const MAX_SOCKET_PATH_BYTES = 103;
+/** How long a host may take to start, and to answer, in milliseconds. */
+const HOST_START_TIMEOUT_MS = 20_000;
+const HOST_ANSWER_TIMEOUT_MS = 10_000;
+const MAX_HOST_HEAP_MB = 256;
 
 /** Whether programs can outlive their worker on this machine. */
 export function canHost(): boolean {
-  if (process.platform === "win32" || !existsSync(MAIN)) return false;
+  if (process.platform === "win32" || !existsSync(HOST_PROGRAM)) return false;
   try {
-    return socketOf(nameOf({} as HostedProgram)).length <= LONGEST_PATH;
+    return socketOf(nameOf({} as HostedProgram)).length <= MAX_SOCKET_PATH_BYTES;
   } catch {
     return false;
+  }
+}
+
+/** Why a host does not let a worker use its program. `used`: another worker uses it; `program`: the program does not start. */
+type HostRefusalCause = "used" | "program";
+
+/** A host does not let a worker use its program. If the program does not start, it has the fields of the system's error. */
+class HostRefusal extends Error {
+  override name = "HostRefusal";
+  readonly why: HostRefusalCause;
+  readonly code?: string;
+  readonly syscall?: string;
+
+  constructor({ message, code, syscall }: { message?: string; code?: string; syscall?: string }) {
+    super(message ?? "another worker uses it");
+    this.why = message === undefined ? "used" : "program";
+    if (code !== undefined) this.code = code;
+    if (syscall !== undefined) this.syscall = syscall;
   }
 }
 
@@ -50,15 +69,15 @@ export async function attachToHost(program: HostedProgram): Promise<HostConnecti
   const prefix = name.slice(0, name.indexOf(".") + 1);
   for (const file of readdirSync(folder())) {
     if (!file.startsWith(prefix)) continue;
-    const free = await connectTo(file, "u").catch((error) => {
+    const connection = await connectTo(file, "u").catch((error) => {
       if (error.code === "ECONNREFUSED") rmSync(socketOf(file), { force: true });
     });
-    if (free) return free;
+    if (connection) return connection;
   }
-  await start(program, name);
+  await startHost(program, name);
   return connectTo(name, "u").catch((error) => {
     // Another connection from this machine was the first to use the new host.
-    if (error.isUsed) return attachToHost(program);
+    if (error instanceof HostRefusal && error.why === "used") return attachToHost(program);
     throw error;
   });
 }
@@ -66,18 +85,18 @@ export async function attachToHost(program: HostedProgram): Promise<HostConnecti
 /** Opens another connection to a host. @throws {OutcomeUnknown} if the host is gone */
 export function joinHost(host: string): Promise<HostConnection> {
   const isName = /^[\w-]+\.[\w-]+$/.test(host);
-  const connected = isName ? connectTo(host, "j") : Promise.reject(new Error("no host has that name"));
-  return connected.catch((error) => {
+  const connecting = isName ? connectTo(host, "j") : Promise.reject(new Error("no host has that name"));
+  return connecting.catch((error) => {
     throw new OutcomeUnknown("the program that it was sent to has ended, or runs on another machine", { cause: error });
   });
 }
 
 /** A unique name for a host; the part before the dot identifies the program. */
 function nameOf({ deployment, command, args, env, cwd }: HostedProgram): string {
-  const program = createHash("sha256")
+  const hash = createHash("sha256")
     .update(JSON.stringify([deployment, command, args, env, cwd]))
     .digest("hex");
-  return `${program.slice(0, 12)}.${randomUUID().slice(0, 8)}`;
+  return `${hash.slice(0, 12)}.${randomUUID().slice(0, 8)}`;
 }
 
 const socketOf = (host: string) => join(folder(), host);
@@ -92,26 +111,30 @@ function folder(): string {
   return path;
 }
 
-async function start({ deployment: _, ...program }: HostedProgram, name: string): Promise<void> {
+async function startHost({ deployment: _, ...program }: HostedProgram, name: string): Promise<void> {
   // The program's environment goes over stdin, because process lists show arguments and environments. Of the worker's
   // environment the host gets only the variable that Node may need to start.
   const { LD_LIBRARY_PATH } = process.env;
-  const host = spawn(process.execPath, [`--max-old-space-size=${HEAP}`, "--max-semi-space-size=1", MAIN], {
-    detached: true,
-    cwd: "/",
-    env: LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH },
-    stdio: ["pipe", "pipe", "ignore"],
-  });
+  const host = spawn(
+    process.execPath,
+    [`--max-old-space-size=${MAX_HOST_HEAP_MB}`, "--max-semi-space-size=1", HOST_PROGRAM],
+    {
+      detached: true,
+      cwd: "/",
+      env: LD_LIBRARY_PATH === undefined ? {} : { LD_LIBRARY_PATH },
+      stdio: ["pipe", "pipe", "ignore"],
+    },
+  );
   host.unref();
   const config: HostConfig = { ...program, socket: socketOf(name) };
   host.stdin.on("error", () => {});
   host.stdin.end(JSON.stringify(config));
-  const listening = Promise.withResolvers<unknown>();
-  host.stdout.once("data", listening.resolve);
-  host.once("error", listening.reject);
-  host.once("exit", () => listening.reject(new Error("its program host has ended")));
-  const timer = setTimeout(() => listening.reject(new Error("its program host does not start")), START);
-  await listening.promise.finally(() => clearTimeout(timer));
+  const start = Promise.withResolvers<unknown>();
+  host.stdout.once("data", start.resolve);
+  host.once("error", start.reject);
+  host.once("exit", () => start.reject(new Error("its program host has ended")));
+  const timer = setTimeout(() => start.reject(new Error("its program host does not start")), HOST_START_TIMEOUT_MS);
+  await start.promise.finally(() => clearTimeout(timer));
   host.stdout.destroy();
 }
 
@@ -119,21 +142,19 @@ async function start({ deployment: _, ...program }: HostedProgram, name: string)
 async function connectTo(host: string, role: "u" | "j"): Promise<HostConnection> {
   const socket = connect(socketOf(host));
   const first = Promise.withResolvers<string>();
-  const early: string[] = [];
-  let take = (line: string): void => {
-    take = (line) => void early.push(line);
+  const earlyLines: string[] = [];
+  let receive = (line: string): void => {
+    receive = (line) => void earlyLines.push(line);
     first.resolve(line);
   };
-  const tooLong = () => socket.destroy();
-  socket.on(
-    "data",
-    lineReader(2 * MAX_MESSAGE, (line) => take(line), tooLong),
-  );
+  const onTooLong = () => socket.destroy();
+  const onData = lineReader(2 * MAX_MESSAGE_BYTES, (line) => receive(line), onTooLong);
+  socket.on("data", onData);
   socket.on("error", first.reject);
   socket.on("close", () => first.reject(new Error("its program host has ended")));
   socket.write(`${role}\n`);
   // A host that is stopped or hangs never answers.
-  const timer = setTimeout(() => first.reject(new Error("its program host does not answer")), ANSWER);
+  const timer = setTimeout(() => first.reject(new Error("its program host does not answer")), HOST_ANSWER_TIMEOUT_MS);
   const line = await first.promise
     .catch((error) => {
       socket.destroy();
@@ -143,16 +164,15 @@ async function connectTo(host: string, role: "u" | "j"): Promise<HostConnection>
   const hello = JSON.parse(line.slice(1));
   if (line[0] === "x") {
     socket.destroy();
-    const isUsed = hello.message === undefined;
-    throw Object.assign(new Error(hello.message ?? "another worker uses it"), { ...hello, isUsed });
+    throw new HostRefusal(hello);
   }
   return {
     host,
     socket,
     hello,
     read(onLine) {
-      take = onLine;
-      for (const line of early.splice(0)) onLine(line);
+      receive = onLine;
+      for (const line of earlyLines.splice(0)) onLine(line);
     },
   };
 }

@@ -2,22 +2,23 @@
 import { PassThrough } from "node:stream";
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
 import { within } from "../../../core/resonate/pacing/backoff.ts";
+import { NotSent } from "../connection/errors.ts";
 import { ID_PREFIX } from "../connection/open-request.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
 
 /** How long a program may take to exit, in milliseconds. */
-const END = 7_000;
+const EXIT_TIMEOUT_MS = 7_000;
 
 type Message = { id?: string | number; method?: string; params?: Record<string, unknown> };
 
 /** The process ids of the hosts in use. They end when this process exits; if it is killed, they wait for the next worker. */
-const used = new Set<number>();
+const hostProcesses = new Set<number>();
 process.once("exit", (code) => {
   if (code === 0) endPrograms();
 });
 
 export function endPrograms(): void {
-  for (const pid of used) {
+  for (const pid of hostProcesses) {
     try {
       process.kill(pid, "SIGTERM");
     } catch {
@@ -31,12 +32,12 @@ export class HostedTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   /** Called with the id of each request whose answer is lost. */
-  onlost?: (id: string) => void;
+  onAnswerLost?: (id: string) => void;
   readonly host: string;
   readonly stderr = new PassThrough();
   #connection: HostConnection | undefined;
   hasEnded = false;
-  /** Makes request ids unique, because the SDK's client counts from 0, as did the clients of earlier workers. */
+  /** Keeps request ids unique, because the SDK's client counts from 0, as did the clients of earlier workers. */
   readonly #prefix = `${crypto.randomUUID().slice(0, 8)}-`;
 
   /** Without a `connection`, joins the worker that uses the program of this host. */
@@ -61,16 +62,16 @@ export class HostedTransport implements Transport {
     this.#connection ??= await joinHost(this.host);
     const { socket, hello, read } = this.#connection;
     const { pid } = hello;
-    if (pid !== undefined) used.add(pid);
+    if (pid !== undefined) hostProcesses.add(pid);
     socket.on("error", (error) => this.onerror?.(error));
-    const closed = () => {
+    const onClosed = () => {
       this.hasEnded = true;
-      if (pid !== undefined) used.delete(pid);
+      if (pid !== undefined) hostProcesses.delete(pid);
       this.stderr.end();
       this.onclose?.();
     };
-    if (socket.destroyed) queueMicrotask(closed);
-    else socket.once("close", closed);
+    if (socket.destroyed) queueMicrotask(onClosed);
+    else socket.once("close", onClosed);
     read((line) => this.#receive(line[0], line.slice(1)));
   }
 
@@ -78,13 +79,13 @@ export class HostedTransport implements Transport {
     return this.#write(`m${JSON.stringify(this.#outward(message as Message))}`);
   }
 
-  /** Sends a request unless the program already has it. The host keeps the answer until it is {@link recorded}. */
-  sendKept(message: JSONRPCMessage): Promise<void> {
+  /** Sends a request unless the program already has it. The host stores the answer until {@link release}. */
+  sendRecoverable(message: JSONRPCMessage): Promise<void> {
     return this.#write(`k${JSON.stringify(message)}`);
   }
 
-  /** The answer to a request need not be kept any longer. */
-  recorded(id: string): void {
+  /** The answer to a request need not be stored any longer. */
+  release(id: string): void {
     void this.#write(`a${id}`).catch(() => {});
   }
 
@@ -95,9 +96,9 @@ export class HostedTransport implements Transport {
       socket.end();
       return;
     }
-    const closed = new Promise((resolve) => socket.once("close", resolve));
+    const close = new Promise((resolve) => socket.once("close", resolve));
     socket.write("e\n");
-    await within(closed, END);
+    await within(close, EXIT_TIMEOUT_MS);
     socket.destroy();
   }
 
@@ -108,7 +109,7 @@ export class HostedTransport implements Transport {
 
   #write(line: string): Promise<void> {
     const socket = this.#connection?.socket;
-    if (!socket?.writable) return Promise.reject(Object.assign(new Error("Not connected"), { code: "NotConnected" }));
+    if (!socket?.writable) return Promise.reject(new NotSent("the connection to the program was lost"));
     return new Promise((resolve) => {
       if (socket.write(`${line}\n`)) resolve();
       else socket.once("drain", resolve);
@@ -116,7 +117,7 @@ export class HostedTransport implements Transport {
   }
 
   #receive(kind: string | undefined, text: string): void {
-    if (kind === "l") this.onlost?.(text);
+    if (kind === "l") this.onAnswerLost?.(text);
     else if (kind === "x") this.onerror?.(new Error(JSON.parse(text).message));
     else if (kind === "s") this.stderr.write(JSON.parse(text));
     else if (kind === "m") {
@@ -131,20 +132,20 @@ export class HostedTransport implements Transport {
   #outward(message: Message): Message {
     const { id, method, params } = message;
     if (method === undefined) return message;
-    const own = (id: unknown) => `${this.#prefix}${JSON.stringify(id)}`;
-    if (id !== undefined) return isUnique(id) ? message : { ...message, id: own(id) };
+    const prefixedId = (id: unknown) => `${this.#prefix}${JSON.stringify(id)}`;
+    if (id !== undefined) return isUnique(id) ? message : { ...message, id: prefixedId(id) };
     if (method !== "notifications/cancelled" || isUnique(params?.requestId)) return message;
-    return { ...message, params: { ...params, requestId: own(params?.requestId) } };
+    return { ...message, params: { ...params, requestId: prefixedId(params?.requestId) } };
   }
 
   #inward(message: Message): Message {
     const { id, method, params } = message;
-    const given = (id: unknown) =>
+    const originalId = (id: unknown) =>
       typeof id === "string" && id.startsWith(this.#prefix) ? JSON.parse(id.slice(this.#prefix.length)) : id;
-    if (method === undefined) return id === undefined ? message : { ...message, id: given(id) };
+    if (method === undefined) return id === undefined ? message : { ...message, id: originalId(id) };
     const { [SUBSCRIPTION_ID_META_KEY]: subscription, ...meta } = Object(params?._meta);
     if (subscription === undefined) return message;
-    const _meta = { ...meta, [SUBSCRIPTION_ID_META_KEY]: given(subscription) };
+    const _meta = { ...meta, [SUBSCRIPTION_ID_META_KEY]: originalId(subscription) };
     return { ...message, params: { ...params, _meta } };
   }
 }

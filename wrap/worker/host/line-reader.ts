@@ -1,11 +1,11 @@
-/** How much of the beginning and of the end of an overlong line is kept, in bytes each. */
-const KEPT = 1_000;
+/** How much of the beginning and of the end of an overlong line is stored, each. */
+const EXCERPT_BYTES = 1_000;
 
-/** Splits a stream into lines. For a line of more than `most` bytes, `tooLong` gets its beginning and its end. */
+/** Splits a stream into lines. For a line of more than `maxBytes`, `onTooLong` gets its beginning and its end. */
 export function lineReader(
-  most: number,
+  maxBytes: number,
   onLine: (line: string) => void,
-  tooLong: (head: string, tail: string) => void,
+  onTooLong: (head: string, tail: string) => void,
 ): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let size = 0;
@@ -13,23 +13,23 @@ export function lineReader(
   return (chunk) => {
     let from = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-      take(chunk.subarray(from, end));
+      add(chunk.subarray(from, end));
       const line = Buffer.concat(parts).toString("utf8");
-      if (head !== undefined) tooLong(head, line.slice(-KEPT));
+      if (head !== undefined) onTooLong(head, line.slice(-EXCERPT_BYTES));
       else if (line !== "") onLine(line);
       [parts, size, head, from] = [[], 0, undefined, end + 1];
     }
-    take(chunk.subarray(from));
+    add(chunk.subarray(from));
   };
 
-  function take(part: Buffer): void {
+  function add(part: Buffer): void {
     parts.push(part);
     size += part.length;
-    if (size <= most) return;
+    if (size <= maxBytes) return;
     const line = Buffer.concat(parts);
-    head ??= line.toString("utf8", 0, KEPT);
-    // The middle of an overlong line is dropped as it arrives, so that it takes no memory.
-    parts = [Buffer.from(line.subarray(-KEPT))];
-    size = most;
+    head ??= line.toString("utf8", 0, EXCERPT_BYTES);
+    // The middle of an overlong line is dropped as it arrives, so that it uses no memory.
+    parts = [Buffer.from(line.subarray(-EXCERPT_BYTES))];
+    size = maxBytes;
   }
 }

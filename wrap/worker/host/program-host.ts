@@ -1,10 +1,10 @@
 /**
  * The process that runs a wrapped program, so that the program outlives its worker. It owns the program's streams, and workers
- * connect to its socket. It keeps each answer until a worker has recorded it. If the next worker sends a request again under the
+ * connect to its socket. It stores each answer until a worker has recorded it. If the next worker sends a request again under the
  * same id, the program does not get it a second time.
  *
  * The first letter of a line is its type. From workers: `u` use the program, `j` join its user, `m` a message, `k` a request whose
- * answer is to be kept, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the host's state,
+ * answer is to be stored, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the host's state,
  * `x` why the program is not available, `m` a message, `l` the id of a request whose answer is lost, `s` a chunk of stderr as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
@@ -12,16 +12,16 @@ import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
 import { jsonOf } from "../../../core/resonate/json.ts";
-import { type HostConfig, MAX_MESSAGE, tooLong } from "./host-config.ts";
+import { type HostConfig, MAX_MESSAGE_BYTES, tooLongError } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 
-/** The limit on the total size of kept answers, in characters. */
-const MAX_KEPT = 64_000_000;
-/** The limits on the numbers of remembered ids of finished requests, and of open questions. */
-const MAX_FINISHED = 10_000;
+/** The maximum length of all stored answers together. */
+const MAX_STORED_CHARACTERS = 64_000_000;
+/** The maximum numbers of remembered ids of finished requests, and of open questions. */
+const MAX_FINISHED_IDS = 10_000;
 const MAX_QUESTIONS = 1_000;
 /** How long the program may take to exit, and then to react to a signal, in milliseconds. */
-const GRACE = 2_000;
+const EXIT_TIMEOUT_MS = 2_000;
 
 const RELATED_TASK = "io.modelcontextprotocol/related-task";
 
@@ -33,11 +33,12 @@ interface Message {
   result?: unknown;
 }
 
-/** An open request, or one whose answer is kept. */
+/** An open request, or one whose answer is stored. */
 interface Request {
   /** The worker that gets the answer. */
   owner: Socket | undefined;
-  isKept: boolean;
+  /** Whether the answer is stored until a worker has recorded it. */
+  isRecoverable: boolean;
   task: unknown;
   isAnswered?: true;
   answer?: string;
@@ -53,14 +54,14 @@ interface Question {
 const { socket: path, command, args, env, cwd, keep } = (await json(process.stdin)) as HostConfig;
 const workers = new Set<Socket>();
 const requests = new Map<Id, Request>();
-const finished = new Set<Id>();
+const finishedIds = new Set<Id>();
 const questions = new Map<Id, Question>();
 /** The worker that uses the program. */
 let user: Socket | undefined;
 let program: ChildProcess | undefined;
 let isEnding = false;
 let hasExited = false;
-let keptSize = 0;
+let storedCharacters = 0;
 /** The id of the request that opened the session, the program's answer, and whether a worker has confirmed the session as open. */
 let opening: Id | undefined;
 let session: unknown;
@@ -70,14 +71,12 @@ let idleTimer: NodeJS.Timeout | undefined;
 const server = createServer((socket) => {
   workers.add(socket);
   clearTimeout(idleTimer);
-  const take = (line: string) => fromWorker(socket, line[0], line.slice(1));
-  socket.on(
-    "data",
-    lineReader(2 * MAX_MESSAGE, take, () => socket.destroy()),
-  );
+  const receive = (line: string) => fromWorker(socket, line[0], line.slice(1));
+  const onData = lineReader(2 * MAX_MESSAGE_BYTES, receive, () => socket.destroy());
+  socket.on("data", onData);
   socket.on("error", () => {});
   socket.on("drain", () => program?.stdout?.resume());
-  socket.on("close", () => workerLeft(socket));
+  socket.on("close", () => onWorkerLeave(socket));
 });
 server.listen(path, () => process.stdout.write("listening\n"));
 // The worker that started this process may be gone.
@@ -90,13 +89,13 @@ function waitForWorker(): void {
   idleTimer = setTimeout(end, keep);
 }
 
-function workerLeft(socket: Socket): void {
+function onWorkerLeave(socket: Socket): void {
   workers.delete(socket);
   program?.stdout?.resume();
   for (const [id, request] of requests) {
     if (request.owner !== socket) continue;
     request.owner = undefined;
-    if (!request.isKept) requests.delete(id);
+    if (!request.isRecoverable) requests.delete(id);
   }
   if (user === socket) {
     user = undefined;
@@ -107,7 +106,7 @@ function workerLeft(socket: Socket): void {
   quitWhenDone();
 }
 
-function say(socket: Socket | undefined, kind: string, text: string): void {
+function send(socket: Socket | undefined, kind: string, text: string): void {
   if (socket?.writable && !socket.write(`${kind}${text}\n`)) program?.stdout?.pause();
 }
 
@@ -115,7 +114,7 @@ function say(socket: Socket | undefined, kind: string, text: string): void {
 
 function fromWorker(socket: Socket, kind: string | undefined, text: string): void {
   if (kind === "u") use(socket);
-  else if (kind === "j") say(socket, "h", "{}");
+  else if (kind === "j") send(socket, "h", "{}");
   else if (kind === "e") end();
   else if (kind === "a") forget(text);
   else forward(socket, text, kind === "k");
@@ -123,12 +122,12 @@ function fromWorker(socket: Socket, kind: string | undefined, text: string): voi
 
 function use(socket: Socket): void {
   const hello = () => {
-    say(socket, "h", JSON.stringify({ pid: process.pid, isOpen }));
+    send(socket, "h", JSON.stringify({ pid: process.pid, isOpen }));
     for (const { asker, task, line } of questions.values()) {
-      if (asker === undefined && task === undefined) say(socket, "m", line);
+      if (asker === undefined && task === undefined) send(socket, "m", line);
     }
   };
-  if (user || isEnding || (program && !takesInput())) {
+  if (user || isEnding || (program && !acceptsInput())) {
     socket.end("x{}\n");
     return;
   }
@@ -143,31 +142,33 @@ function use(socket: Socket): void {
     if (program?.pid !== undefined) return;
     socket.end(`x${JSON.stringify({ message: error.message, code: error.code, syscall: error.syscall })}\n`, quit);
   });
-  program.stdout?.on("data", lineReader(MAX_MESSAGE, fromProgram, dropped));
-  program.stderr?.setEncoding("utf8").on("data", (chunk: string) => say(user, "s", JSON.stringify(chunk)));
+  program.stdout?.on("data", lineReader(MAX_MESSAGE_BYTES, fromProgram, onOversizedMessage));
+  program.stderr?.setEncoding("utf8").on("data", (chunk: string) => send(user, "s", JSON.stringify(chunk)));
   program.stdin?.on("error", () => {});
-  program.once("close", exited);
+  program.once("close", onExit);
   // The program's children may hold its output open. What the program itself has written is read by then.
-  program.once("exit", () => setTimeout(exited, GRACE));
+  program.once("exit", () => setTimeout(onExit, EXIT_TIMEOUT_MS));
 }
 
 /** Whether the program still gets messages; not after it has exited. */
-const takesInput = (): boolean => program?.stdin?.writable === true;
+const acceptsInput = (): boolean => program?.stdin?.writable === true;
 
-function forward(socket: Socket, text: string, isKept: boolean): void {
+function forward(socket: Socket, text: string, isRecoverable: boolean): void {
   const message = JSON.parse(text) as Message;
-  if (!isForProgram(socket, message, isKept)) return;
+  if (!isForProgram(socket, message, isRecoverable)) return;
   if (program?.stdin?.writable && !program.stdin.write(`${text}\n`)) {
     socket.pause();
     program.stdin.once("drain", () => socket.resume());
   }
   // A request for the result of a task gets the open questions of the task.
-  const asksFor = taskOf(message);
-  for (const { task, line } of questions.values()) if (task !== undefined && task === asksFor) say(socket, "m", line);
+  const resultTask = taskOf(message);
+  for (const { task, line } of questions.values()) {
+    if (task !== undefined && task === resultTask) send(socket, "m", line);
+  }
 }
 
 /** Whether the program must get a message: not if it already got the message, or if this process can answer. */
-function isForProgram(socket: Socket, message: Message, isKept: boolean): boolean {
+function isForProgram(socket: Socket, message: Message, isRecoverable: boolean): boolean {
   const { id, method, params } = message;
   if (method === undefined) return questions.delete(id as Id);
   if (method === "notifications/cancelled") forget(params?.requestId as Id);
@@ -176,14 +177,14 @@ function isForProgram(socket: Socket, message: Message, isKept: boolean): boolea
     isOpen = true;
   }
   if (id === undefined) return true;
-  const known = requests.get(id);
-  if (known) repeat(socket, id, known);
-  else if (isEnding || !takesInput() || finished.has(id)) say(socket, "l", String(id));
+  const request = requests.get(id);
+  if (request) repeat(socket, id, request);
+  else if (isEnding || !acceptsInput() || finishedIds.has(id)) send(socket, "l", String(id));
   else if (method === "initialize" && isOpen) {
-    say(socket, "m", JSON.stringify({ jsonrpc: "2.0", id, result: session }));
+    send(socket, "m", JSON.stringify({ jsonrpc: "2.0", id, result: session }));
   } else {
     if (method === "initialize") opening = id;
-    requests.set(id, { owner: socket, isKept, task: taskOf(message) });
+    requests.set(id, { owner: socket, isRecoverable, task: taskOf(message) });
     return true;
   }
   return false;
@@ -193,39 +194,40 @@ function isForProgram(socket: Socket, message: Message, isKept: boolean): boolea
 const taskOf = ({ method, params }: Message) => (method === "tasks/result" ? params?.taskId : undefined);
 
 /** Answers a request that an earlier worker has already sent. */
-function repeat(socket: Socket, id: Id, known: Request): void {
-  known.owner = socket;
-  if (known.answer !== undefined) say(socket, "m", known.answer);
-  else if (known.isAnswered || hasExited) say(socket, "l", String(id));
-  else for (const { asker, line } of questions.values()) if (asker === id) say(socket, "m", line);
+function repeat(socket: Socket, id: Id, request: Request): void {
+  request.owner = socket;
+  if (request.answer !== undefined) send(socket, "m", request.answer);
+  else if (request.isAnswered || hasExited) send(socket, "l", String(id));
+  else for (const { asker, line } of questions.values()) if (asker === id) send(socket, "m", line);
 }
 
 function forget(id: Id): void {
-  keptSize -= requests.get(id)?.answer?.length ?? 0;
+  storedCharacters -= requests.get(id)?.answer?.length ?? 0;
   requests.delete(id);
-  finished.add(id);
-  for (const first of finished) if (finished.size > MAX_FINISHED) finished.delete(first);
+  finishedIds.add(id);
+  for (const first of finishedIds) if (finishedIds.size > MAX_FINISHED_IDS) finishedIds.delete(first);
   for (const [question, { asker }] of questions) if (asker === id) questions.delete(question);
 }
 
 // --- from the program -------------------------------------------------------------------------------------------------
 
 function fromProgram(line: string): void {
-  const parsed = jsonOf(line);
+  const value = jsonOf(line);
   // A program may write any JSON, for example null, and other text.
-  const message: Message = Object(parsed);
+  const message: Message = Object(value);
   const { id, method, params } = message;
-  if (parsed === undefined) say(user, "m", line);
-  else if (method === undefined) answered(id as Id, message, line);
-  else if (id !== undefined) asked(id, params, line);
-  else say(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
+  if (value === undefined) send(user, "m", line);
+  else if (method === undefined) onAnswer(id as Id, message, line);
+  else if (id !== undefined) onQuestion(id, params, line);
+  else send(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
 }
 
-/** Drops a message that is too long: the call that it answers gets an error instead, and the others go on. */
-function dropped(head: string, tail: string): void {
+/** Drops a message that is too long: the call that it answers gets an error instead, and the others continue. */
+function onOversizedMessage(head: string, tail: string): void {
   const id = idIn(head, tail);
-  say(user, "s", JSON.stringify(`A message of more than ${MAX_MESSAGE} bytes was dropped.\n`));
-  if (id !== undefined) answered(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: tooLong(MAX_MESSAGE) }));
+  send(user, "s", JSON.stringify(`A message of more than ${MAX_MESSAGE_BYTES} bytes was dropped.\n`));
+  if (id !== undefined)
+    onAnswer(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: tooLongError(MAX_MESSAGE_BYTES) }));
 }
 
 /** Finds the open request that an overlong answer belongs to, by the beginning and the end of the answer. */
@@ -235,37 +237,37 @@ function idIn(head: string, tail: string): Id | undefined {
   return [first, last].map((text) => text && JSON.parse(text)).find((id) => requests.has(id));
 }
 
-function answered(id: Id, { result }: Message, line: string): void {
+function onAnswer(id: Id, { result }: Message, line: string): void {
   const request = requests.get(id);
   if (!request) return;
   if (id === opening) session = result;
-  say(request.owner, "m", line);
-  if (!request.isKept) {
+  send(request.owner, "m", line);
+  if (!request.isRecoverable) {
     requests.delete(id);
     return;
   }
   request.isAnswered = true;
   request.answer = line;
-  keptSize += line.length;
+  storedCharacters += line.length;
   for (const first of requests.values()) {
-    if (keptSize <= MAX_KEPT) break;
-    keptSize -= first.answer?.length ?? 0;
+    if (storedCharacters <= MAX_STORED_CHARACTERS) break;
+    storedCharacters -= first.answer?.length ?? 0;
     delete first.answer;
   }
 }
 
 /** Only a task's question names its call. Any other question goes to the only open call, or else to the user of the program. */
-function asked(id: Id, params: Message["params"], line: string): void {
+function onQuestion(id: Id, params: Message["params"], line: string): void {
   const task = params?._meta?.[RELATED_TASK]?.taskId;
-  const waiting = [...requests].filter(
-    ([, each]) => !each.isAnswered && (task === undefined ? each.isKept : each.task === task),
+  const open = [...requests].filter(
+    ([, request]) => !request.isAnswered && (task === undefined ? request.isRecoverable : request.task === task),
   );
-  const asking = new Set([...questions.values()].map(({ asker }) => asker));
+  const askers = new Set([...questions.values()].map(({ asker }) => asker));
   // A call that waits for an answer is not expected to ask again. If several calls remain, the worker decides.
-  const others = waiting.length === 1 ? waiting : waiting.filter(([id]) => !asking.has(id));
-  const [asker, request] = (others.length === 1 && others[0]) || [];
+  const candidates = open.length === 1 ? open : open.filter(([id]) => !askers.has(id));
+  const [asker, request] = (candidates.length === 1 && candidates[0]) || [];
   if (questions.size < MAX_QUESTIONS) questions.set(id, { line, asker: task === undefined ? asker : undefined, task });
-  say(request ? request.owner : user, "m", line);
+  send(request ? request.owner : user, "m", line);
 }
 
 // --- the end ----------------------------------------------------------------------------------------------------------
@@ -276,23 +278,23 @@ function end(): void {
   isEnding = true;
   if (!program || hasExited) quit();
   program.stdin?.end();
-  setTimeout(() => program?.kill("SIGTERM"), GRACE);
-  setTimeout(() => program?.kill("SIGKILL"), 2 * GRACE);
+  setTimeout(() => program?.kill("SIGTERM"), EXIT_TIMEOUT_MS);
+  setTimeout(() => program?.kill("SIGKILL"), 2 * EXIT_TIMEOUT_MS);
   // The program's children may hold its streams open.
-  setTimeout(quit, 3 * GRACE);
+  setTimeout(quit, 3 * EXIT_TIMEOUT_MS);
 }
 
-/** Handles the program's exit. Answers that are not recorded are kept for a while. */
-function exited(): void {
+/** Handles the program's exit. Answers that are not recorded are stored for a while. */
+function onExit(): void {
   if (hasExited) return;
   hasExited = true;
-  // A worker whose messages the program no longer took would otherwise be kept for ever.
+  // A worker whose messages the program did not accept any more would otherwise be kept for ever.
   for (const socket of workers) socket.resume().end();
   quitWhenDone();
 }
 
 function quitWhenDone(): void {
-  if (hasExited && workers.size === 0 && (isEnding || keptSize === 0)) quit();
+  if (hasExited && workers.size === 0 && (isEnding || storedCharacters === 0)) quit();
 }
 
 function quit(): never {

@@ -2,7 +2,7 @@
 import { createEdge, resonateObject, runnerObject } from "durable-mcp-edge/edge";
 import { tools } from "../tools/index.ts";
 
-// Durable Objects, which wrangler.toml binds. `Listener` tells waiting calls which jobs have ended; `CallerObject` holds a
+// Durable Objects, which wrangler.toml binds. `Listener` notifies waiting calls of ended jobs; `CallerObject` holds a
 // caller's quota and list of jobs.
 export { CallerObject, Listener } from "durable-mcp-edge/edge";
 

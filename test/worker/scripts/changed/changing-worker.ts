@@ -2,7 +2,7 @@
 import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { appendFile } from "node:fs/promises";
 import { type Context, implement, NonRetryableError } from "../../../../core/index.ts";
-import { runWorker } from "../../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../../worker/worker.ts";
 import {
   eggs,
   forecast,

@@ -1,4 +1,4 @@
-import { runWorker } from "../../../../worker/process/run-worker.ts";
+import { runWorker } from "../../../../worker/worker.ts";
 import { patrolRun } from "./continued-run.ts";
 
 await runWorker({ functions: [patrolRun] });

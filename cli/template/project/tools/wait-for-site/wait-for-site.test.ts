@@ -6,12 +6,12 @@ test("waits until the site is up, even if the worker dies", { timeout: MINUTE },
   await using site = await startUpstream();
   await using stack = await startStack();
   site.answers({ status: 503 });
-  const waiting = stack.call("wait_for_site", { url: site.url });
+  const answer = stack.call("wait_for_site", { url: site.url });
   await site.waitForRequests(1);
   await stack.workers[0]?.kill();
 
   site.answers({ status: 200 });
   await stack.workers[0]?.start();
   await stack.clock.advance(MINUTE);
-  expect(await waiting).toMatchObject({ status: "complete", result: { url: site.url, status: 200 } });
+  expect(await answer).toMatchObject({ status: "complete", result: { url: site.url, status: 200 } });
 });

@@ -9,5 +9,5 @@ export const waitForSite = defineDurableTool({
   output: z.object({ url: z.string(), status: z.number() }),
   id: ({ url }) => url, // one job for each site: a second call finds the first
   deadline: DAY,
-  freshFor: MINUTE, // a call more than a minute after the end looks again
+  freshFor: MINUTE, // a call more than a minute after the end checks again
 });

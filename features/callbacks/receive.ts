@@ -1,0 +1,95 @@
+/** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
+
+import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { CALLBACKS, childOf, decodeValue, getOf } from "../../core/resonate/codec.ts";
+import type { Requests } from "../../core/resonate/connection/client.ts";
+import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { rootOf } from "../../core/resonate/ids.ts";
+import { jsonOf } from "../../core/resonate/json.ts";
+import { readBytes } from "../../core/resonate/read-bytes.ts";
+import type { Visit } from "../../core/tools/route.ts";
+import type { Seal } from "../../functions/auth/seal.ts";
+import { isTooDeep, MAX_DEPTH } from "../../functions/http/body-depth.ts";
+import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
+import type { RefusedTries } from "../../functions/http/refused-tries.ts";
+
+/** The largest body, in bytes. */
+const MAX_BODY = 100_000;
+
+/** How much a refusal says about a body that does not fit. */
+const MAX_ISSUES = 5;
+const MAX_ISSUE_CHARACTERS = 1_000;
+
+export interface CallbackOptions {
+  client: Requests;
+  /** Opens the addresses. */
+  seal: Seal;
+  tries: RefusedTries;
+  limit: RateLimit | undefined;
+}
+
+const answer = (status: number, words: string) =>
+  Response.json(status < 300 ? { status: words } : { error: words }, {
+    status,
+    headers: { "cache-control": "no-store" },
+  });
+
+/** Answers `POST /callbacks/:sealed`. Anybody may call, so a void address counts like a refused token. */
+export async function receive(c: Visit, { client, seal, tries, limit }: CallbackOptions): Promise<Response> {
+  const request = c.req.raw;
+  const found = request.method === "POST" ? await seal.open(CALLBACKS, c.req.param("sealed") ?? "") : undefined;
+  if (!found) {
+    tries.add(request);
+    return answer(404, "This address is void, or its time is over.");
+  }
+  const limited = await limit?.(`callback ${found.value}`, { weight: 1 });
+  return limited ? limitedResponse(limited) : settle(client, request, String(found.value), found.until);
+}
+
+/** Settles the promise of a callback, whose job times out at `until`, with the request's body. Only the first body counts. */
+async function settle(client: Requests, request: Request, id: string, until: number): Promise<Response> {
+  const body = await readBytes(request, MAX_BODY);
+  if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
+  if (body === 408) return answer(408, "The body did not arrive in time.");
+  const text = new TextDecoder().decode(body);
+  // The edge and the job's own code may recurse into the value.
+  if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
+  const sent = parsedAs(text, request.headers.get("content-type") ?? "");
+  if (!sent) return answer(400, "The body is not JSON.");
+  const get = (of: string) => client.call(getOf(of), request.signal);
+  const job = await get(rootOf(id));
+  if (job?.state !== "pending") return answer(410, "The job has ended.");
+  let promise = await get(id);
+  if (promise?.state === "pending") {
+    const problem = await invalidBody(promise, sent.value);
+    if (problem !== undefined) return answer(422, `The body does not fit: ${problem}`);
+  }
+  // A body that comes before the job waits for it is kept.
+  promise ??= await client.call(childOf(id, until));
+  if (promise?.state === "pending") {
+    // Stored as text, so that it cannot be mistaken for this server's own marks.
+    if (await new ProgressFeeds(client).answer(id, JSON.stringify(sent.value))) return answer(200, "received");
+    promise = await get(id);
+  }
+  return promise?.state === "resolved"
+    ? answer(409, "Another one was received before.")
+    : answer(410, "The job does not wait for it any more.");
+}
+
+/** The value of a body: parsed if its type is JSON, otherwise its text; null for an empty body. Undefined for malformed JSON. */
+function parsedAs(text: string, type: string): { value: unknown } | undefined {
+  if (text === "") return { value: null };
+  if (!/\bjson\b/i.test(type)) return { value: text };
+  const value = jsonOf(text);
+  return value === undefined ? undefined : { value };
+}
+
+/** Why a value does not fit the schema that the job waits for; undefined if it fits. */
+async function invalidBody({ param }: PromiseRecord, value: unknown): Promise<string | undefined> {
+  const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
+  if (!schema) return undefined;
+  const { fromJSONSchema } = await import("../../core/tools/json-schema.ts");
+  const { error } = fromJSONSchema(schema as never).safeParse(value);
+  const words = error?.issues.slice(0, MAX_ISSUES).map(({ path, message }) => [...path, message].join(": "));
+  return words?.join("; ").slice(0, MAX_ISSUE_CHARACTERS);
+}

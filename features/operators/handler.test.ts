@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { createStorage } from "../../testing/stack/object-storage.ts";
+import { operate } from "./handler.ts";
+import type { OperatorOptions } from "./options.ts";
+import { OperateTables } from "./tables.ts";
+
+test.each([
+  ["", 100],
+  ["limit=2", 2],
+  ["limit=5000", 1_000],
+  ["limit=-1", 0],
+  ["limit=many", 100],
+  ["after=1200&limit=-5", 0],
+])("of 1,500 entries of the trail a request with %j reads %i", async (query, count) => {
+  const tables = new OperateTables(createStorage());
+  tables.transaction(() => {
+    for (let n = 0; n < 1_500; n++) tables.note("ada", "retry", {});
+  });
+  const callers = { operate: async (_call: string, page: object) => tables.trail(page) };
+  const options = { callers, variables: { OPERATE: "local" } } as unknown as OperatorOptions;
+  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), options);
+  expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
+});

@@ -1,0 +1,26 @@
+/** What the routes for browsers need. */
+import type { Caller } from "../../core/author/caller.ts";
+import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Middleware } from "../../core/tools/route.ts";
+import type { Auth } from "../../functions/auth/auth.ts";
+import type { RateLimit } from "../../functions/http/limits.ts";
+import type { Pages } from "./sessions.ts";
+
+export interface PageOptions {
+  pages: Pages;
+  store: RemoteStore;
+  /** What admits callers. */
+  admission: readonly Middleware[];
+  limit: RateLimit | undefined;
+  authorize: Auth["authorize"];
+  /** The names of the callers who are blocked. */
+  blocked(): Promise<readonly string[]>;
+  /** The files that a value refers to, for the caller; with `job`, only the files of that job and its generations. */
+  filesIn(value: unknown, caller: Caller, job?: string): Promise<object[]>;
+  /** Who receives events of the caller's jobs, or of one `job`. First ends the subscription `end`. */
+  subscribers?: ((caller: Caller, job?: string, end?: string) => Promise<object>) | undefined;
+}
+
+export const NOT_HERE = {
+  error: "Only a page of this server may; it signs in where sessions are switched on (VIEW_KEY).",
+};

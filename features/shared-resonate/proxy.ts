@@ -1,0 +1,130 @@
+/**
+ * Passes requests on to the Resonate object. The route is public, and all callers share the object, so only requests of workers
+ * and operators reach it, judged by path, method, size and token. The object checks all of this again.
+ */
+import { keysOf } from "../../core/author/caller.ts";
+import { fetchFrom, type ResonateNamespace } from "../../core/resonate/object-address.ts";
+import { readBytes } from "../../core/resonate/read-bytes.ts";
+import { sha256Of } from "../../core/resonate/sha256.ts";
+import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
+import type { RefusedTries } from "../../functions/http/refused-tries.ts";
+
+/** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
+const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
+const MAX_ROWS_BYTES = 32 * 1024 * 1024;
+
+const OPERATE = "/operate/";
+const ROOMS = `${OPERATE}rooms`;
+
+/** The commands in the audit log, by a request that each of them makes. They read, replace or remove what the server keeps. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  "GET rows": "backup",
+  "GET rooms": "backup",
+  "POST bucket": "backup",
+  "GET bucket": "restore",
+  "POST rows": "restore",
+  "POST rooms": "restore",
+  "POST key": "restore",
+  "POST caller": "forget",
+  "DELETE rooms": "forget",
+  "POST recover": "recover",
+};
+
+/** Who may reach the Resonate object, each as a JSON list of tokens' hashes. */
+interface Tokens {
+  OPERATOR_TOKENS?: string;
+  /** Of workers elsewhere. */
+  RESONATE_TOKENS?: string;
+}
+
+export interface ProxyOptions {
+  tokens: Tokens;
+  tries: RefusedTries;
+  /** Notes that an operator gives a command; undefined in a deployment that keeps no audit log. */
+  note: ((who: string, command: string, about: object) => Promise<unknown>) | undefined;
+}
+
+/** The rows of the callers' objects. */
+export interface CallerRows {
+  readRooms(after: never): Promise<object>;
+  writeRooms(rows: never): Promise<void>;
+  forgetRoom(key: string): Promise<void>;
+}
+
+/** Passes requests of workers elsewhere and of operators on to the Resonate object. */
+export async function passOn(request: Request, resonate: ResonateNamespace, options: ProxyOptions): Promise<Response> {
+  // The URL resolves dots: `/resonate/../key` as written would leave the public paths.
+  const { pathname, search } = new URL(request.url);
+  if (!pathname.startsWith("/resonate")) return Response.json({ error: "Not found." }, { status: 404 });
+  const path = pathname.slice("/resonate".length);
+  const authorized = await authorizedIn(request, path, options.tokens);
+  if (authorized instanceof Response) {
+    // The route counts wrong tokens.
+    if (authorized.status !== 401) options.tries.add(request);
+    return authorized;
+  }
+  if (path.startsWith(OPERATE)) await noteCommand(request, path, options);
+  const response = await fetchFrom(resonate)(new Request(`http://resonate/public${path}${search}`, authorized));
+  return new Response(response.body, response); // a copy, whose headers can be changed
+}
+
+/** The request as it may be passed on, or the response that refuses it. `path` is what follows the route's own path. */
+async function authorizedIn(request: Request, path: string, tokens: Tokens): Promise<Request | Response> {
+  const { method, headers } = request;
+  const isCall = path === "" || path === "/";
+  const isOperators = path.startsWith(OPERATE);
+  const isPoll = method === "GET" && /^\/poll\/[^/]+\/[^/]+$/.test(path);
+  if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
+  const maxBytes = isOperators ? MAX_ROWS_BYTES : MAX_REQUEST_BYTES;
+  const listed = [...tokensIn(tokens.OPERATOR_TOKENS), ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS))];
+  const isKnown = async (of: string) => holderOf(await sha256Of(of), listed) !== undefined;
+  const token = bearerIn(headers);
+  if (!isCall && Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
+  if (!isCall) return token !== undefined && (await isKnown(token)) ? request : unauthorized();
+  // In the protocol the token is in the body, in the head of each request.
+  const body = await readBytes(request, maxBytes);
+  if (body === 413) return tooLarge(maxBytes);
+  if (body === 408) return new Response("408 Request Timeout", { status: 408 });
+  const [, auth] = /"auth"\s*:\s*"([^"\\]+)"/.exec(new TextDecoder().decode(body)) ?? [];
+  if (auth === undefined || !(await isKnown(auth))) return unauthorized();
+  return new Request(request.url, { method, headers, body, signal: request.signal });
+}
+
+/**
+ * Serves operators' requests about callers' objects, wherever the Resonate server is: reads their rows (GET), restores them
+ * (POST), and removes those of a caller (DELETE).
+ *
+ * @param isOwnServer whether the account's own Resonate server has the jobs
+ */
+export async function serveRows(
+  request: Request,
+  rows: CallerRows,
+  isOwnServer: boolean,
+  options: ProxyOptions,
+): Promise<Response> {
+  const authorized = await authorizedIn(request, ROOMS, options.tokens);
+  if (authorized instanceof Response) return authorized;
+  await noteCommand(request, ROOMS, options);
+  const query = new URL(request.url).searchParams;
+  if (request.method === "POST") await rows.writeRooms((await authorized.json()) as never);
+  else if (request.method === "DELETE") {
+    for (const key of await keysOf(query.get("caller") ?? "")) await rows.forgetRoom(key);
+  } else {
+    const page = await rows.readRooms((JSON.parse(query.get("after") ?? "null") ?? undefined) as never);
+    return Response.json({ ...page, isOwnServer });
+  }
+  return Response.json({});
+}
+
+/** Notes which operator gives a command, before it is done. */
+async function noteCommand({ method, url, headers }: Request, path: string, { tokens, note }: ProxyOptions) {
+  const command = COMMANDS[`${method} ${path.slice(OPERATE.length)}`];
+  if (!command || !note) return;
+  const query = new URL(url).searchParams;
+  const about = ["caller", "time", "bookmark"].filter((name) => query.has(name)).map((name) => [name, query.get(name)]);
+  const who = holderOf(await sha256Of(bearerIn(headers) ?? ""), tokensIn(tokens.OPERATOR_TOKENS));
+  await note(who ?? "operator", command, Object.fromEntries(about));
+}
+
+const tooLarge = (maxBytes: number) => new Response(`A request may have ${maxBytes} bytes`, { status: 413 });
+const unauthorized = () => new Response("Unauthorized", { status: 401 });

@@ -1,0 +1,48 @@
+/** Makes requests parts of their callers' traces, and exports a span for each MCP request if there is a collector. */
+import { traceparentIn } from "../../core/author/trace-context.ts";
+import type { EdgeFeature } from "../../core/feature.ts";
+import type { RequestTrace } from "../../core/tools/request-scope.ts";
+import type { RequestSpan } from "./export-span.ts";
+
+/** `exportSpan`: sends the span of an MCP request; undefined if none are exported. */
+export function traces(exportSpan?: (span: RequestSpan) => Promise<void>): EdgeFeature {
+  const traceOf = exportSpan ? spanBelow : callersOwn;
+  return {
+    name: "trace",
+    async middleware(c, next) {
+      const given = c.req.header("traceparent");
+      const isExported = exportSpan !== undefined && c.req.path === "/mcp";
+      if (given === undefined && !isExported) return next();
+      const { line } = c.var;
+      line.trace = (isExported ? spanBelow : callersOwn)(traceparentIn(given));
+      c.set("requester", { ...c.var.requester, traceparent: () => line.trace?.traceparent });
+      if (isExported)
+        line.onWritten((entry) => {
+          const { trace } = line;
+          if (trace?.traceparent.endsWith("1")) c.executionCtx.waitUntil(exportSpan({ ...entry, ...trace }));
+        });
+      return next();
+    },
+    /** A request names its trace in `_meta` as well. */
+    note(_what, { _meta }: { _meta?: { traceparent?: unknown } }, scope) {
+      const parent = _meta?.traceparent === undefined ? undefined : traceparentIn(_meta.traceparent);
+      if (parent === undefined) return;
+      const trace = traceOf(parent);
+      scope.line.trace = trace;
+      scope.store = scope.store.with({ traceparent: () => trace?.traceparent });
+    },
+  };
+}
+
+/** The span of the caller, if it names one. */
+const callersOwn = (parent: string | undefined): RequestTrace | undefined =>
+  parent === undefined ? undefined : { traceparent: parent, parent: undefined };
+
+/** A span of the request itself, below the one of the caller if it names one. */
+function spanBelow(parent: string | undefined): RequestTrace {
+  const own = crypto.randomUUID().replaceAll("-", "");
+  return {
+    traceparent: `${parent?.slice(0, 36) ?? `00-${own}-`}${own.slice(16)}-${parent?.slice(53) ?? "01"}`,
+    parent,
+  };
+}

@@ -1,0 +1,17 @@
+/** The address at which workers report. */
+import { REPORTS } from "../../core/jobs/reports.ts";
+import type { Route } from "../../core/tools/route.ts";
+import { limitTries, type RefusedTries } from "../../functions/http/refused-tries.ts";
+import type { ReportOptions } from "./receive.ts";
+
+export const reportRoutes = (tries: RefusedTries, options: ReportOptions): Route[] => [
+  {
+    methods: ["GET", "POST", "DELETE"],
+    paths: [`/${REPORTS}`],
+    middleware: [limitTries(tries)],
+    load: async () => {
+      const { receive } = await import("./receive.ts");
+      return (c) => receive(c, options);
+    },
+  },
+];

@@ -1,0 +1,49 @@
+/** The requests of the operators' page to the edge. */
+import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../features/operators/calls.ts";
+import type { oneJob } from "../../features/operators/one-job.ts";
+import { json, openSession } from "../lib/server.ts";
+
+export type { Action, ActionState, Filter, Overview, Span, TrailEntry };
+
+/** A job that a filter finds. `at` is in milliseconds since the epoch. */
+export interface FoundJob {
+  job: string;
+  kind: string;
+  state: string;
+  says: string;
+  at: number;
+}
+
+interface WorkerReport {
+  failure?: { reason: string; stack: string; worker: string; at: number };
+  wait?: { state: string; says: string; worker: string; at: number };
+}
+
+export type OneJob = NonNullable<Awaited<ReturnType<typeof oneJob>>> &
+  WorkerReport & { args?: unknown; result?: unknown };
+
+const get = async <T>(path: string, query: object = {}): Promise<T> =>
+  json(await fetch(`/operate/${path}?${new URLSearchParams(JSON.parse(JSON.stringify(query)))}`));
+
+export const overview = (span: Span) => get<Overview & { who: string }>("overview", { span });
+export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
+export const job = (name: string, values: boolean) => get<OneJob>("job", { job: name, ...(values && { values: "1" }) });
+export const auditLog = (before?: number) => get<{ entries: TrailEntry[] }>("trail", { before });
+const stateOf = (n: number) => get<ActionState>("action", { n });
+
+/** Requests an action, and waits until it is over. */
+export async function act(action: Action, onProgress: (state: ActionState) => void = () => {}): Promise<ActionState> {
+  const headers = { "content-type": "application/json" };
+  let state: ActionState = await json(
+    await fetch("/operate/act", { method: "POST", headers, body: JSON.stringify(action) }),
+  );
+  while (!state.is_over) {
+    onProgress(state);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    state = await stateOf(state.n);
+  }
+  return state;
+}
+
+/** Signs this browser in. */
+export const signIn = (token: string): Promise<void> => openSession("/operate/session", token);

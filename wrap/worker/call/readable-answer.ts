@@ -1,0 +1,63 @@
+/** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
+import { specTypeSchemas } from "@modelcontextprotocol/client";
+import { isRecord } from "../../../core/resonate/json.ts";
+import type { JsonObject } from "../connection/open-request.ts";
+
+/** The maximum nesting of an answer. The code that walks it is recursive, here and in clients. */
+const MAX_LEVELS = 1_000;
+/** How much of an unreadable answer is shown. */
+const MAX_EXCERPT_CHARACTERS = 10_000;
+
+const CONTENT_TYPES = new Set<unknown>(["text", "image", "audio", "resource", "resource_link"]);
+
+/** The answer itself, or a result that says why it cannot be read; `name`: the server's name. */
+export function readableAnswer(answer: unknown, name: string): JsonObject {
+  if (isTooDeep(answer)) {
+    return unreadable(`${name} answered, but its answer is nested more than ${MAX_LEVELS} levels deep.`);
+  }
+  const knownParts =
+    isRecord(answer) && Array.isArray(answer.content)
+      ? { ...answer, content: answer.content.map(forValidation) }
+      : answer;
+  const { issues } = specTypeSchemas.CallToolResult["~standard"].validate(knownParts) as {
+    issues?: readonly { path?: readonly unknown[] }[];
+  };
+  if (issues) {
+    const path = issues[0]?.path?.join(".");
+    const json = JSON.stringify(answer);
+    const excerpt =
+      json.length > MAX_EXCERPT_CHARACTERS
+        ? `${json.slice(0, MAX_EXCERPT_CHARACTERS)}… (${json.length} characters)`
+        : json;
+    return unreadable(
+      `${name} answered, but not as the protocol has it${path ? `, at ${path}` : ""}. Its answer: ${excerpt}`,
+    );
+  }
+  const result = answer as JsonObject;
+  if (result.content !== undefined) return result;
+  const isEmpty = result.structuredContent === undefined;
+  return { ...result, content: isEmpty ? [text(`${name} answered with no content.`)] : [] };
+}
+
+const text = (text: string) => ({ type: "text", text });
+
+const unreadable = (why: string): JsonObject => ({
+  isError: true,
+  content: [text(`The call was made, and may have had its effect. ${why}`)],
+});
+
+/** For the validation, a part of a kind that is not known yet counts as text, and base64 data is not decoded. */
+function forValidation(part: unknown): unknown {
+  if (!isRecord(part)) return part;
+  if (typeof part.type === "string" && !CONTENT_TYPES.has(part.type)) return text("");
+  return typeof part.data === "string" ? { ...part, data: "" } : part;
+}
+
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_LEVELS) return true;
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
+  }
+  return false;
+}
