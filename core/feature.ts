@@ -4,6 +4,7 @@
  */
 import type { Hono } from "hono";
 import type { Job } from "./author/job.ts";
+import type { StepFeature } from "./engine/step-feature.ts";
 import type { JobFeature } from "./jobs/job-feature.ts";
 import type { TaskFeature } from "./jobs/task-feature.ts";
 import type { Declared } from "./tools/abilities.ts";
@@ -50,7 +51,7 @@ export interface EdgeFeature extends JobFeature, CallFeature {
 }
 
 /** A feature of the worker. */
-export interface WorkerFeature extends TaskFeature {
+export interface WorkerFeature extends TaskFeature, StepFeature {
   readonly name: string;
   /** Whether jobs of this kind have the feature. Default: all kinds have it. */
   isFor?(job: Job): boolean;

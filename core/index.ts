@@ -29,6 +29,7 @@ export {
   SECOND,
   type Spent,
   type Step,
+  StepInterrupted,
   type StepOptions,
   TimeoutError,
   type TypedQuestion,

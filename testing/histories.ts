@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
 import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
+import type { Lease } from "../core/engine/job-lease.ts";
+import { LeaseLost } from "../core/engine/job-lease.ts";
 import { Journal } from "../core/engine/journal.ts";
-import { type ExecutionEnd, type Lease, LeaseLost, type OfAttempt, type Runnable } from "../core/engine/runtime.ts";
+import type { ExecutionEnd, Runnable } from "../core/engine/runtime.ts";
 import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
 import { isOutput, runId } from "../core/resonate/ids.ts";
-import { attemptFiles } from "../features/files/attempt-files.ts";
 import { storedError } from "../worker/execution/conclude.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
@@ -87,9 +88,7 @@ async function run(
     cancel: endHistory,
     promiseOf: (name: string) => name,
     callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
-    beforeAttempt: endHistory,
-    limit: endHistory,
-    files: (of: OfAttempt) => attemptFiles(undefined, of),
+    steps: [{ attempt: endHistory }],
     errors: job.errors,
     budget: job.budget,
     events: job.events,
@@ -109,6 +108,7 @@ function leaseOn({ id, run, awaited, records }: History): Lease {
   return {
     id,
     run: runId(id, run?.n ?? 1),
+    taskId: id,
     version: 1,
     // The outputs of calls that the function gave up have no record.
     create: async (promiseId) => (isOutput(promiseId, id) ? pending(promiseId) : endHistory()),

@@ -1,21 +1,30 @@
 /** Compares the runs of a replay, and describes how they differ. */
+import { StepInterrupted } from "../core/author/context.ts";
+import { fromStored } from "../core/author/values.ts";
 import type { Plan } from "./simulation/plan.ts";
 import type { TrialResult } from "./simulation/trial.ts";
 
-/** The part of the error message of an interrupted `atMostOnce` step with the time of its start. */
-const UNKNOWN_OUTCOME = /it was begun at (\S+), and whether it had its effect is unknown/g;
+/** The `atMostOnce` steps whose outcome a death has left unknown, with the messages of their errors. */
+const interruptedSteps = ({ records }: TrialResult): { step: string; message: string }[] =>
+  records.flatMap(({ event }) => {
+    const error = event.kind === "step" && event.error && fromStored(event.error);
+    return error instanceof StepInterrupted ? [{ step: event.op, message: error.message }] : [];
+  });
 
-/** The `atMostOnce` steps whose outcome a death has left unknown. */
-export const unknownOutcomes = ({ records }: TrialResult): string =>
+/** The names of the `atMostOnce` steps whose outcome a death has left unknown, as text. */
+export const unknownOutcomes = (result: TrialResult): string =>
   JSON.stringify(
-    records
-      .flatMap(({ event }) => (event.kind === "step" && event.error?.message.match(UNKNOWN_OUTCOME) ? [event.op] : []))
+    interruptedSteps(result)
+      .map(({ step }) => step)
       .sort(),
   );
 
-/** The outcome of a run as text, equal for runs with the same outcome. */
-export const outcomeOf = ({ outcome, value, error }: TrialResult): string =>
-  JSON.stringify(outcome === "complete" ? { value } : { outcome, ...error }).replace(UNKNOWN_OUTCOME, "");
+/** The outcome of a run as text, equal for runs with the same outcome: without the times at which interrupted steps were begun. */
+export function outcomeOf(result: TrialResult): string {
+  const { outcome, value, error } = result;
+  const text = JSON.stringify(outcome === "complete" ? { value } : { outcome, ...error });
+  return interruptedSteps(result).reduce((rest, { message }) => rest.replaceAll(message, ""), text);
+}
 
 const DEATHS = {
   before: "before it arrived",

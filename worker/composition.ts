@@ -8,6 +8,7 @@ import type { WorkerStats } from "../core/jobs/worker-stats.ts";
 import type { ResonateClient } from "../core/resonate/connection/client.ts";
 import type { StoreEndpoint } from "../core/resonate/connection/endpoint.ts";
 import { ServerRules } from "../core/resonate/connection/server-rules.ts";
+import { atMostOnce } from "../features/at-most-once/step.ts";
 import { callbackUrls } from "../features/callbacks/callback-urls.ts";
 import { callbacks } from "../features/callbacks/task.ts";
 import { ChildJobs } from "../features/child-jobs/child-jobs.ts";
@@ -16,6 +17,8 @@ import { awaitCleanUp, cleanUpTasks } from "../features/clean-up/task.ts";
 import { crashLoop } from "../features/crash-loop/task.ts";
 import type { FetchPublic } from "../features/files/attempt-files.ts";
 import type { KeptFiles } from "../features/files/kept-files.ts";
+import { stepFiles } from "../features/files/task.ts";
+import { leaseCheck } from "../features/lease-check/step.ts";
 import { operators } from "../features/operators/task.ts";
 import { awaitTurn } from "../features/order/task.ts";
 import { Pauses } from "../features/pauses/pauses.ts";
@@ -24,6 +27,8 @@ import { progress } from "../features/progress/task.ts";
 import { resumeTasks } from "../features/resume/task.ts";
 import { settlementWatch } from "../features/settlement-watch/task.ts";
 import { Limits } from "../features/step-limits/limits.ts";
+import { stepLimits } from "../features/step-limits/step.ts";
+import { jobStorageLimit } from "../features/storage-limit/step.ts";
 import { childStartFeatures } from "./child-start-features.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
@@ -32,7 +37,6 @@ import { Heartbeat } from "./execution/heartbeat.ts";
 import { executeNewest, hasCodeOf, JobRuns } from "./execution/job-runs.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
 import { TaskLeases } from "./execution/task-leases.ts";
-import { type RunAttempt, stepServices } from "./step-services.ts";
 
 interface CompositionOptions {
   client: ResonateClient;
@@ -56,7 +60,8 @@ interface CompositionOptions {
   inExecutions?: readonly WorkerFeature[];
   /** The span in which a function starts another job, as a `traceparent`. */
   currentSpan?: () => string | undefined;
-  runAttempt: RunAttempt;
+  /** Further features around each attempt at a step. */
+  aroundAttempts?: readonly WorkerFeature[];
   /** Bounds on memory, for the journals of sleeping jobs and for watched promises. */
   memory?: { journalBytes: number; promiseCharacters: number };
 }
@@ -86,10 +91,10 @@ function spineOf(options: CompositionOptions, features: readonly WorkerFeature[]
   const rules = new ServerRules(client, namespace);
   const heartbeat = new Heartbeat(client, pid, leaseTimeMs);
   const journals = new JournalCache(memory?.journalBytes);
-  const leases = new TaskLeases({ client, pid, leaseTimeMs, heartbeat, journals, watcher, rules });
+  const leases = new TaskLeases({ features, client, pid, leaseTimeMs, heartbeat, journals, watcher, rules });
   const by = { key: "", requestId: "", ...(currentSpan && { traceparent: currentSpan }) };
   const store = RemoteStore.of(endpoint, jobs, childStartFeatures(jobs, stats), { by, client });
-  const runs = new JobRuns({ implementations, env, store, journals, observe });
+  const runs = new JobRuns({ features, implementations, env, store, journals, observe });
   const executor = new Executor({ features, observe, leases, journals, runs, namespace, log });
   const find = functionsOf(implementations, features);
   return { pid, jobs, watcher, rules, heartbeat, leases, store, runs, executor, find, observe };
@@ -97,7 +102,7 @@ function spineOf(options: CompositionOptions, features: readonly WorkerFeature[]
 
 /** The features, in the order in which they act: the first is outermost. */
 function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] {
-  const { client, endpoint, env, leaseTimeMs, log, stats, files, fetchPublic, trace, runAttempt } = options;
+  const { client, endpoint, env, leaseTimeMs, log, stats, files, fetchPublic, trace } = options;
   const { namespace } = endpoint;
   const { watcher, heartbeat, leases, store, runs, find, observe } = spine;
   const { feeds } = store;
@@ -108,7 +113,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     resumeTasks(namespace),
     startsJobs(children, observe),
     ...(callbackUrl ? [callbacks(callbackUrl)] : []),
-    stepServices({ files, fetchPublic, limits, heartbeat, observe, runAttempt }),
+    stepFiles({ kept: files, fetchPublic }),
     ...(options.inExecutions ?? []),
   ];
   return [
@@ -139,5 +144,12 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     awaitTurn,
     crashLoop({ feeds, observe }),
     settlementWatch(watcher),
+    // What acts around steps alone. An attempt that has waited for its limits may have lost its lease meanwhile.
+    stepLimits((...of) => limits.take(...of)),
+    leaseCheck(heartbeat),
+    // Last before the attempt: it records that the attempt begins.
+    atMostOnce,
+    ...(options.aroundAttempts ?? []),
+    jobStorageLimit,
   ];
 }

@@ -12,8 +12,10 @@ import { KeptFiles } from "../features/files/kept-files.ts";
 import { locationOf } from "../features/files/location.ts";
 import { sweepFiles } from "../features/files/sweep-repeatedly.ts";
 import { countRequest, metrics } from "../features/metrics/task.ts";
+import { containStrayErrors, strayErrors } from "../features/stray-errors/step.ts";
 import { spans } from "../features/trace/span-task.ts";
-import { inSpan, surroundingSpan } from "../features/trace/spans.ts";
+import { surroundingSpan } from "../features/trace/spans.ts";
+import { attemptSpans } from "../features/trace/step.ts";
 import { traceIds } from "../features/trace/task.ts";
 import { EdgeReports } from "../features/worker-reports/edge-reports.ts";
 import { workerReports } from "../features/worker-reports/task.ts";
@@ -26,10 +28,8 @@ import { TaskIntake } from "./intake/task-intake.ts";
 import { collectBuffers } from "./process/collect-garbage.ts";
 import { serveHealth } from "./process/health.ts";
 import { createLogger, type Logger } from "./process/logger.ts";
-import { contained, containUncaught } from "./process/uncaught.ts";
 import { watchThread } from "./process/watchdog.ts";
 import { Worker } from "./process/worker.ts";
-import type { RunAttempt } from "./step-services.ts";
 
 /** How long a request to the Resonate server may take at most. */
 const MAX_REQUEST_TIMEOUT_MS = 10_000;
@@ -67,7 +67,7 @@ export async function runWorker({ functions }: WorkerOptions): Promise<void> {
     const worker = createWorker(config, functions, process.env, log);
     const { HEALTH_HOST: host, HEALTH_PORT: port, HEALTH_NAMES: names } = config;
     const health_url = await serveHealth(worker, { host, port, names });
-    containUncaught(log);
+    containStrayErrors(log);
     watchThread(Math.max(MAX_BLOCKED_LEASES * config.LEASE_SECONDS * 1_000, MIN_BLOCKED_MS));
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, async () => {
@@ -168,11 +168,13 @@ function reportsOf(
 /** How traces are made: spans are, if there is a collector for them. */
 function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector, RESONATE_URL, EDGE_URL, PUBLIC_URL }: WorkerConfig): {
   trace: WorkerFeature;
-  runAttempt: RunAttempt;
+  aroundAttempts: readonly WorkerFeature[];
   currentSpan?: () => string | undefined;
 } {
-  if (!collector) return { trace: traceIds, runAttempt: contained };
-  const runAttempt: RunAttempt = ({ log, step, attempt }, run) =>
-    inSpan(`step ${step}`, { attributes: { attempt } }, () => contained({ log, step }, run));
-  return { trace: spans([RESONATE_URL, EDGE_URL, PUBLIC_URL]), runAttempt, currentSpan: surroundingSpan };
+  if (!collector) return { trace: traceIds, aroundAttempts: [strayErrors] };
+  return {
+    trace: spans([RESONATE_URL, EDGE_URL, PUBLIC_URL]),
+    aroundAttempts: [attemptSpans, strayErrors],
+    currentSpan: surroundingSpan,
+  };
 }

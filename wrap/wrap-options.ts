@@ -1,4 +1,4 @@
-import { LONGEST_TIMER } from "../core/engine/clock.ts";
+import { MAX_TIMER_MS } from "../core/engine/clock.ts";
 
 /**
  * How calls of a tool are treated if the tool's annotations are missing or wrong.
@@ -137,7 +137,7 @@ export function checkOptions(options: WrapOptions): void {
     refuse(`revision of ${name} is ${JSON.stringify(revision)}; it is the date of one, as in 2025-11-25`);
   }
   if (keep !== undefined && !(keep >= 0)) refuse(`keep of ${name} is ${keep}; it accepts 0 or more`);
-  const times = Object.entries({ keep, startTimeout }).map((entry) => [...entry, LONGEST_TIMER] as const);
+  const times = Object.entries({ keep, startTimeout }).map((entry) => [...entry, MAX_TIMER_MS] as const);
   const counts = Object.entries({ concurrency, processes }).map((entry) => [...entry, MAX_CONCURRENCY] as const);
   for (const [option, value = 0, maximum] of [...times, ...counts]) {
     if (value > maximum) refuse(`${option} of ${name} is ${value}; it accepts up to ${maximum}`);

@@ -161,8 +161,8 @@ export interface StepOptions {
   /** How long an attempt may take, in milliseconds, before it is aborted and fails. Default: until the job's deadline. */
   timeout?: number;
   /**
-   * The step begins at most once. If a crash leaves it unknown whether the step had its effect, the step fails with a
-   * message that says so. Default false: at least once.
+   * The step begins at most once. If a crash leaves it unknown whether the step had its effect, the step fails with an
+   * {@link StepInterrupted}. Default false: at least once.
    */
   atMostOnce?: boolean;
   /**
@@ -633,6 +633,24 @@ export class BudgetExceeded extends NonRetryableError {
     this.of = of;
     this.spent = spent;
     this.limit = limit;
+  }
+}
+
+/**
+ * A step with `atMostOnce` was begun, and its worker ended before the outcome was recorded. The step is not repeated.
+ *
+ * @example
+ * const mayBePaid = (error: unknown) => error instanceof StepInterrupted && error.begunAt < Date.UTC(2026, 10, 20);
+ */
+export class StepInterrupted extends NonRetryableError {
+  override name = "StepInterrupted";
+  /** In milliseconds since the epoch. */
+  readonly begunAt: number;
+
+  constructor(begunAt: number) {
+    const at = new Date(begunAt).toISOString();
+    super(`it was begun at ${at}, and whether it had its effect is unknown: it is not repeated`);
+    this.begunAt = begunAt;
   }
 }
 

@@ -1,5 +1,12 @@
 /** The stored form of values and errors. A function sees it in its first pass too, so that a replay shows it the same. */
-import { type ErrorClass, NondeterminismError, NonRetryableError, RetryableError, TimeoutError } from "./context.ts";
+import {
+  type ErrorClass,
+  NondeterminismError,
+  NonRetryableError,
+  RetryableError,
+  StepInterrupted,
+  TimeoutError,
+} from "./context.ts";
 import { framesIn, lineIn } from "./source-line.ts";
 
 /** The largest result of a step or a job, in bytes of JSON. The request that carries it stays below servers' limits. */
@@ -164,7 +171,9 @@ const MAX_FIELDS = 10_000;
 const STORED_APART = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
 
 /** This package's errors that keep their class after a step, by their names, which a bundler does not change. */
-const KNOWN = new Map<string, ErrorClass>(Object.entries({ NonRetryableError, RetryableError, TimeoutError }));
+const KNOWN = new Map<string, ErrorClass>(
+  Object.entries({ NonRetryableError, StepInterrupted, RetryableError, TimeoutError }),
+);
 
 /** An error as it is stored: without its stack, and with a message short enough for a caller to read. */
 export interface StoredError {
@@ -296,11 +305,13 @@ function said(thrown: unknown): string {
 /** Matches the stack of a `SyntaxError` in code that does not compile. Others come from data, such as broken JSON. */
 const COMPILED = /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
 
+/** The names of this package's errors after which a retry cannot help. */
+const FINAL = new Set(["NonRetryableError", "StepInterrupted", "NondeterminismError", "ProtocolFailure"]);
+
 /** Whether a retry cannot help: the error says so, or it is a programming error. */
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
-  if (["NonRetryableError", "NondeterminismError", "ProtocolFailure"].includes(thrown.name)) return true;
-  return isFault(thrown);
+  return FINAL.has(thrown.name) || isFault(thrown);
 }
 
 /** Whether it is a programming error. Node's network failures are no such error: a `TypeError` with a cause. */

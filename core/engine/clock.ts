@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The longest time-out that `setTimeout` accepts, in milliseconds. */
-export const LONGEST_TIMER = 2 ** 31 - 1;
+export const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const machineClock: Clock = {
   now: () => Date.now(),
@@ -18,7 +18,7 @@ export const machineClock: Clock = {
     let timer: ReturnType<typeof setTimeout>;
     const wait = () => {
       const left = due - Date.now();
-      timer = left > LONGEST_TIMER ? setTimeout(wait, LONGEST_TIMER) : setTimeout(then, Math.max(left, 0));
+      timer = left > MAX_TIMER_MS ? setTimeout(wait, MAX_TIMER_MS) : setTimeout(then, Math.max(left, 0));
     };
     wait();
     return () => clearTimeout(timer);
@@ -71,7 +71,7 @@ const UNITS = [
 ];
 
 /** A time in milliseconds, in words. */
-export function words(ms: number): string {
+export function durationInWords(ms: number): string {
   const unit = UNITS.find((each) => ms >= each.ms);
   if (!unit) return `${Math.round(ms)} milliseconds`;
   const count = Number((ms / unit.ms).toFixed(1));

@@ -4,7 +4,8 @@ import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../author/context.ts";
 import { journalEntryId } from "../resonate/ids.ts";
-import { LeaseLost, type Runnable } from "./runtime.ts";
+import { LeaseLost } from "./job-lease.ts";
+import type { Runnable } from "./runtime.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const yes = { action: "accept", content: { yes: true } };

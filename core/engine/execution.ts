@@ -1,47 +1,47 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../author/context.ts";
 import { encodeValue } from "../resonate/codec.ts";
+import { ExecutionContext } from "./calls/execution-context.ts";
+import { Scope } from "./calls/scope.ts";
 import { machineClock } from "./clock.ts";
-import { outside } from "./guard/guard.ts";
+import { CommandExecutor } from "./command-executor.ts";
+import type { Lease } from "./job-lease.ts";
+import { LeaseLost } from "./job-lease.ts";
 import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { handWinners, tell } from "./replay/cancellation.ts";
+import { deliverWinners, interrupt } from "./replay/cancellation.ts";
 import { Awaitables } from "./replay/commands/awaitables.ts";
 import { hasEffects } from "./replay/commands/command.ts";
-import { CommandExecutor } from "./replay/commands/command-executor.ts";
 import { Commands } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
 import { Wakeup } from "./replay/commands/wakeup.ts";
-import { Blocked, CHANGED, endsDiffer } from "./replay/determinism.ts";
-import { ExecutionContext } from "./replay/execution-context.ts";
+import { Blocked, CODE_CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
-import { type ExecutionEnd, type Lease, LeaseLost, type Runnable, type Runtime } from "./runtime.ts";
+import type { ExecutionEnd, Runnable, Runtime } from "./runtime.ts";
+import { layersOf } from "./step-layers.ts";
 
 /** Created once, because each new error would capture a stack. */
-const OVER = new DOMException("the execution is over", "AbortError");
+const EXECUTION_OVER = new DOMException("the execution is over", "AbortError");
 
 export class Execution {
   readonly #fn: Runnable;
   readonly #args: unknown;
-  readonly #over = new AbortController();
+  readonly #executionEnd = new AbortController();
   /** For the function's signal: aborted at a cancellation, the deadline or a lost lease. */
-  readonly #stopped = new AbortController();
+  readonly #functionStop = new AbortController();
   readonly #parts: ReturnType<typeof partsOf>;
-  readonly #context: ExecutionContext;
+  readonly #scope: Scope;
 
   constructor(fn: Runnable, args: unknown, journal: Journal, lease: Lease, runtime: Runtime) {
     this.#fn = fn;
     this.#args = args;
-    this.#parts = partsOf(journal, lease, runtime, this.#over.signal);
-    const { pass } = this.#parts;
-    const isLive = () => !pass.isReplaying;
-    const heard = { log: onlyIf(isLive, runtime.log), metrics: onlyIf(isLive, runtime.metrics) };
-    this.#context = new ExecutionContext({
+    this.#parts = partsOf(journal, lease, runtime, this.#executionEnd.signal);
+    this.#scope = new Scope({
       ...this.#parts,
-      signal: this.#stopped.signal,
-      runtime: { ...runtime, ...heard },
+      signal: this.#functionStop.signal,
+      contextOf: (scope) => new ExecutionContext(scope),
     });
   }
 
@@ -50,12 +50,12 @@ export class Execution {
     const { runtime, lease, wakeup, awaitables, pass, writer } = this.#parts;
     const abort = () => {
       this.#cut();
-      this.#stopped.abort(runtime.signal.reason);
+      this.#functionStop.abort(runtime.signal.reason);
       this.#abort(runtime.signal.reason);
       wakeup.wake();
     };
     lease.onNews = (promise) => {
-      awaitables.heard(promise);
+      awaitables.onNews(promise);
       wakeup.wake();
     };
     runtime.signal.addEventListener("abort", abort, { once: true });
@@ -65,14 +65,15 @@ export class Execution {
       pass.isReplaying = false;
       const before = new Set([...this.#parts.commands.open].filter(hasEffects));
       const cancel = (at: number, by?: "deadline", reason?: string) =>
-        tell(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
+        interrupt(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,
+        layers: layersOf(runtime.steps),
         verify: () => this.#again().#differenceTo(this.#parts),
         stop: () => {
           const reason = new DeadlineExceeded();
-          this.#stopped.abort(reason);
+          this.#functionStop.abort(reason);
           for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
         },
         // An outcome that settles at the deadline itself is too late.
@@ -82,7 +83,7 @@ export class Execution {
       if (error instanceof Blocked) return { kind: "blocked", reason: error.message };
       if (error instanceof LeaseLost) {
         this.#cut();
-        this.#stopped.abort(error);
+        this.#functionStop.abort(error);
       }
       throw error;
     } finally {
@@ -96,7 +97,9 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = structuredClone(this.#args) as never;
-    await this.#parts.pass.begin(async () => this.#fn(this.#context as Context as Context<never>, args));
+    await this.#parts.pass.begin(async () =>
+      this.#fn(new ExecutionContext(this.#scope) as Context as Context<never>, args),
+    );
     await this.#parts.replay.all();
   }
 
@@ -117,8 +120,8 @@ export class Execution {
     try {
       await again.#repeat(this.#parts);
       const command = commands.get(outcome.op);
-      if (command) await replay.hand(command, await record(outcome));
-      await handWinners(again.#parts, record);
+      if (command) await replay.deliver(command, await record(outcome));
+      await deliverWinners(again.#parts, record);
       return pass.next !== undefined || (pass.end !== undefined && "value" in pass.end);
     } finally {
       again.#close();
@@ -130,7 +133,7 @@ export class Execution {
     const { pass, replay } = this.#parts;
     pass.isReplaying = true;
     await this.#replay();
-    for (const path of writer.heard) await replay.heard(path, { kind: "heard", op: path });
+    for (const path of writer.reachedPaths) await replay.deliverAgain(path, { kind: "reached", op: path });
   }
 
   /** Runs the function from the records of the first pass alone. Resolves with how that differs, in words. */
@@ -139,7 +142,7 @@ export class Execution {
     try {
       await this.#repeat(first);
     } catch (error) {
-      if (error instanceof Blocked) return `did something else: ${error.message.replace(CHANGED, "")}`;
+      if (error instanceof Blocked) return `did something else: ${error.message.replace(CODE_CHANGED, "")}`;
       throw error;
     } finally {
       this.#close();
@@ -157,12 +160,12 @@ export class Execution {
   }
 
   #close(): void {
-    this.#context.abandon();
-    this.#abort(OVER);
+    this.#scope.abandon();
+    this.#abort(EXECUTION_OVER);
   }
 
   #abort(reason: unknown): void {
-    this.#over.abort(reason);
+    this.#executionEnd.abort(reason);
     for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
   }
 }
@@ -175,8 +178,9 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const wakeup = new Wakeup(clock);
   const commands = new Commands(runtime.run?.before);
   const pass = new FunctionPass(clock, wakeup, runtime, journal.events.length > 0);
-  const writer = new JournalWriter(journal, lease, wakeup);
-  const spending = new Spending(runtime.budget, runtime.run?.before.spent);
+  const writer = new JournalWriter(journal, lease, wakeup, runtime.log);
+  const { budget, run } = runtime;
+  const spending = budget || run?.before.spent ? new Spending(budget, run?.before.spent) : undefined;
   const report = new StateReport(commands, pass, spending, runtime);
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, pass });
   const replay = new Replay({ journal, commands, awaitables, pass, runtime });
@@ -195,15 +199,4 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     awaitables,
     replay,
   };
-}
-
-/** A proxy of `whole` whose methods do nothing unless `isHeard()`. They run outside of the function's guard. */
-function onlyIf<T extends object>(isHeard: () => boolean, whole: T): T {
-  return new Proxy(whole, {
-    get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      if (typeof method !== "function") return method;
-      return (...args: unknown[]) => (isHeard() ? outside(() => method.apply(target, args)) : undefined);
-    },
-  });
 }

@@ -1,74 +1,78 @@
 /** Appends the records of one execution: decides their order, the batches, and which awaited outcomes each lists. */
 
+import type { Log } from "../author/context.ts";
 import { type StoredError, toStored } from "../author/values.ts";
 import { journalEntryId } from "../resonate/ids.ts";
+import type { Lease, When } from "./job-lease.ts";
+import { LeaseLost } from "./job-lease.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
-import { JobFull } from "./lease/lease.ts";
 import type { Command } from "./replay/commands/command.ts";
 import type { Wakeup } from "./replay/commands/wakeup.ts";
 import type { Replay } from "./replay/replay.ts";
-import { type Lease, LeaseLost, type When } from "./runtime.ts";
+import { RecordRefused } from "./step-feature.ts";
 
 /** The most awaited outcomes that one record lists. */
-const MOST_HEARD = 100;
+const MAX_REACHED_PATHS = 100;
 
-interface Posted {
+interface QueuedEntry {
   command: Command;
   event: JournalEntry;
   when: When;
-  written: PromiseWithResolvers<void>;
+  recorded: PromiseWithResolvers<void>;
 }
 
 export class JournalWriter {
   readonly #journal: Journal;
   readonly #lease: Lease;
   readonly #wakeup: Wakeup;
-  #posted: Posted[] = [];
+  readonly #log: Log;
+  #queue: QueuedEntry[] = [];
   /** The commands whose awaited outcomes reached the function since the last record. */
-  #heard: string[] = [];
+  #reachedPaths: string[] = [];
   /** The first window whose commands depend on the order of these outcomes, which could differ in a replay. */
   #unsureSince = Number.POSITIVE_INFINITY;
 
-  constructor(journal: Journal, lease: Lease, wakeup: Wakeup) {
+  constructor(journal: Journal, lease: Lease, wakeup: Wakeup, log: Log) {
     this.#journal = journal;
     this.#lease = lease;
     this.#wakeup = wakeup;
+    this.#log = log;
   }
 
-  get hasPosted(): boolean {
-    return this.#posted.length > 0;
+  get hasQueuedEntries(): boolean {
+    return this.#queue.length > 0;
   }
 
   /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
-  get heard(): readonly string[] {
-    return this.#heard;
+  get reachedPaths(): readonly string[] {
+    return this.#reachedPaths;
   }
 
   /** Queues a record. Records are written in the order in which they are posted; resolves when this one is written. */
   post(command: Command, event: JournalEntry, when: When = "resolved"): Promise<void> {
     if (command.isOver) return Promise.resolve();
-    const written = Promise.withResolvers<void>();
-    written.promise.catch(() => {});
-    this.#posted.push({ command, event, when, written });
+    const recorded = Promise.withResolvers<void>();
+    recorded.promise.catch(() => {});
+    this.#queue.push({ command, event, when, recorded });
     this.#wakeup.wake();
-    return written.promise;
+    return recorded.promise;
   }
 
   /** Writes as many posted records as may be under way at once, and hands them over in order. */
   async flush(replay: Replay): Promise<void> {
-    const posted = this.#posted.filter(({ command }) => !command.isOver);
+    const openEntries = this.#queue.filter(({ command }) => !command.isOver);
     // Work that waits for its record notices that it has been given up, and frees its place.
-    for (const { command, written } of this.#posted) if (command.isOver) written.resolve();
-    const batch = posted.slice(0, maxUnderWay(this.#journal.events.length));
-    this.#posted = posted.slice(batch.length);
+    for (const { command, recorded } of this.#queue) if (command.isOver) recorded.resolve();
+    const batch = openEntries.slice(0, maxUnderWay(this.#journal.events.length));
+    this.#queue = openEntries.slice(batch.length);
     if (batch.length === 0) return;
     const records = await this.#append(batch).catch((error) => {
-      this.#posted.unshift(...batch);
+      this.#queue.unshift(...batch);
       throw error;
     });
-    for (const [i, { command, written }] of batch.entries()) {
-      await replay.hand(command, records[i] as JournalRecord);
-      written.resolve();
+    for (const [i, { command, recorded }] of batch.entries()) {
+      await replay.deliver(command, records[i] as JournalRecord);
+      recorded.resolve();
     }
   }
 
@@ -80,29 +84,30 @@ export class JournalWriter {
 
   /**
    * Writes records at once. A crash may lose any of them, so each lists all awaited outcomes. Instead of an outcome or a
-   * question that the job has no room for, an error is recorded, so that the function hears of it.
+   * question that is refused, an error is recorded, so that the function hears of it.
    *
    * @throws {LeaseLost}
    */
-  async #append(batch: readonly Pick<Posted, "event" | "when">[]): Promise<JournalRecord[]> {
+  async #append(batch: readonly Pick<QueuedEntry, "event" | "when">[]): Promise<JournalRecord[]> {
     const first = this.#journal.last + 1;
-    const after = this.#heard.length > 0 && { after: this.#heard };
+    const after = this.#reachedPaths.length > 0 && { after: this.#reachedPaths };
     const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
         const id = journalEntryId(this.#lease.run, first + i);
         const more = { ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
         return this.#lease.create(id, { ...event, ...more }, when).catch((error) => {
-          const failure = error instanceof JobFull && failing(event, toStored(error));
+          const failure = error instanceof RecordRefused && failureEntry(event, toStored(error));
           if (!failure) throw error;
+          this.#log.warn("record refused", { call: event.op, reason: failure.error.message });
           return this.#lease.create(id, { ...failure, ...more }, "resolved");
         });
       }),
     );
-    this.#heard = [];
+    this.#reachedPaths = [];
     this.#unsureSince = Number.POSITIVE_INFINITY;
     return promises.map((promise, i) => {
       const record = this.#journal.add(promise, first + i);
-      const { op, kind } = (batch[i] as Posted).event;
+      const { op, kind } = (batch[i] as QueuedEntry).event;
       if (record?.event.op !== op || record.event.kind !== kind) {
         throw new LeaseLost("another worker writes the records of this job", { reason: "taken" });
       }
@@ -112,7 +117,7 @@ export class JournalWriter {
 
   /** Notes an outcome that reached the function; from the window `unsure` on, another could have come first. */
   reached(path: string, unsure = Number.POSITIVE_INFINITY): void {
-    this.#heard.push(path);
+    this.#reachedPaths.push(path);
     this.#unsureSince = Math.min(this.#unsureSince, unsure);
   }
 
@@ -123,19 +128,19 @@ export class JournalWriter {
    * @param depends whether work that is about to begin was issued in this window or later
    */
   async pin(depends: (window: number) => boolean): Promise<void> {
-    const op = this.#heard.at(-1);
+    const op = this.#reachedPaths.at(-1);
     if (op === undefined) return;
     // Each record of a batch repeats the list, so its length has a limit.
-    if (this.#heard.length < MOST_HEARD && !depends(this.#unsureSince)) return;
-    await this.record({ kind: "heard", op });
+    if (this.#reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#unsureSince)) return;
+    await this.record({ kind: "reached", op });
   }
 
   /** Drops the posted records: the execution is over. If the job was cancelled, outcomes are left to its clean-up. */
   abandon(): void {
-    for (const { command, event, written } of this.#posted) {
+    for (const { command, event, recorded } of this.#queue) {
       const isOutcome = event.kind !== "begin" && event.kind !== "retry";
       if (command.isCut) this.leave(command, isOutcome ? event : undefined);
-      written.reject(new LeaseLost("the execution is over", { reason: "ended" }));
+      recorded.reject(new LeaseLost("the execution is over", { reason: "ended" }));
     }
   }
 
@@ -146,7 +151,7 @@ export class JournalWriter {
 }
 
 /** The entry by which a call fails whose own entry cannot be stored. */
-function failing({ kind, op }: JournalEntry, error: StoredError): JournalEntry | undefined {
+function failureEntry({ kind, op }: JournalEntry, error: StoredError) {
   const isCall = kind === "step" || kind === "start" || kind === "until" || kind === "emit" || kind === "ask";
   return isCall ? { kind, op, error } : undefined;
 }

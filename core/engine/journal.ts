@@ -38,15 +38,14 @@ export type JournalEntry = {
   | { kind: "begin"; of: "step" | "until"; at: number }
   /** An attempt failed, and the next one is due when this promise resolves. */
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
-  /**
-   * The outcomes of `after` reached the function, and work that depends on them is about to begin; `op` is the last of
-   * them. An empty `op` only shows that the job makes progress: see `crash-loop.ts`.
-   */
-  | { kind: "heard" }
+  /** The outcomes of `after` reached the function, and work that depends on them is about to begin; `op` is the last of them. */
+  | { kind: "reached" }
+  /** Shows that the job makes progress; `op` is empty. */
+  | { kind: "alive" }
   /**
    * The job was cancelled, or its deadline has come: the records that follow are its clean-up. `op` is empty; `unbegun`
-   * are the open commands that certainly had no effect. `reason`: why the job cannot end before its deadline, if it was told
-   * of it early.
+   * are the open commands that certainly had no effect. `reason`: why the job cannot end before its deadline, if the function
+   * heard of that early.
    */
   | {
       kind: "cancelled";
@@ -74,13 +73,13 @@ export class JournalRecord {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
-    this.stored = bytesIn(promise.param) + bytesIn(promise.value) + beside(event);
+    this.stored = bytesIn(promise.param) + bytesIn(promise.value) + bytesBeside(event);
     this.hasFiles = mayHaveFiles(text);
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;
     this.event = event;
-    this.promise = lean(promise);
+    this.promise = withoutContent(promise);
     this.#text = holdsObject ? text : undefined;
   }
 
@@ -97,16 +96,20 @@ export class JournalRecord {
 }
 
 /** The bytes that a command stored in promises of its own: the parts of a large result, or the output of `ctx.emit`. */
-function beside(event: JournalEntry): number {
+function bytesBeside(event: JournalEntry): number {
   if (!("value" in event)) return 0;
   if (event.kind === "emit") return Number(event.value) || 0;
   return partsIn(event.value)?.characters ?? 0;
 }
 
-const NOTHING = {};
+const EMPTY_VALUE = {};
 
 /** Drops the fields that the record holds already, because thousands of promises may be in memory. */
-const lean = (promise: PromiseRecord): PromiseRecord => ({ ...promise, param: NOTHING, tags: NOTHING });
+const withoutContent = (promise: PromiseRecord): PromiseRecord => ({
+  ...promise,
+  param: EMPTY_VALUE,
+  tags: EMPTY_VALUE,
+});
 
 /**
  * How many records may be on their way to the server at once when `acknowledged` are stored. A gap before a stored
@@ -167,7 +170,7 @@ export class Journal {
 
   /** Notes a settled promise, of this job or another. It never changes again, so it is not read again. */
   settled(promise: PromiseRecord): void {
-    const settled = lean(promise);
+    const settled = withoutContent(promise);
     const own = this.#pending.get(promise.id);
     if (own) {
       own.promise = settled;

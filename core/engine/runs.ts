@@ -9,23 +9,23 @@ import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { runId } from "../resonate/ids.ts";
 import { last } from "../resonate/sequence.ts";
 import { bytesIn } from "../resonate/size.ts";
+import type { Lease } from "./job-lease.ts";
 import { Journal } from "./journal.ts";
-import type { Lease } from "./runtime.ts";
 import type { Run } from "./state.ts";
 
 /** The run that a promise holds. */
 export function runIn(n: number, { param, createdAt }: PromiseRecord): Run {
-  const held = decodeValue(param) as Omit<Run, "n" | "startedAt">;
-  return { ...held, n, startedAt: createdAt, stored: held.stored + bytesIn(param) };
+  const stored = decodeValue(param) as Omit<Run, "n" | "startedAt">;
+  return { ...stored, n, startedAt: createdAt, stored: stored.stored + bytesIn(param) };
 }
 
 /** The newest run of a job; undefined if that is the first. `known`: the number of an existing run, to search from. */
 export async function newestRun(
   job: string,
   get: (id: string) => Promise<PromiseRecord | undefined>,
-  known = 1,
+  knownRun = 1,
 ): Promise<Run | undefined> {
-  const found = await last((n) => get(runId(job, n)), { after: known });
+  const found = await last((n) => get(runId(job, n)), { after: knownRun });
   const promise = found.entry ?? (found.n > 1 ? await get(runId(job, found.n)) : undefined);
   return promise && runIn(found.n, promise);
 }
@@ -37,12 +37,12 @@ export async function readNewest(
   get: (id: string) => Promise<PromiseRecord | undefined>,
   first: (id: string, n: number) => Promise<PromiseRecord | undefined> = get,
 ): Promise<Journal> {
-  const known = journal.run?.n ?? 1;
+  const knownRun = journal.run?.n ?? 1;
   const [run] = await Promise.all([
-    newestRun(job, get, known),
-    journal.load(runId(job, known), known === 1 ? first : get),
+    newestRun(job, get, knownRun),
+    journal.load(runId(job, knownRun), knownRun === 1 ? first : get),
   ]);
-  if (!run || run.n === known) return journal;
+  if (!run || run.n === knownRun) return journal;
   const newest = new Journal(run);
   await newest.load(runId(job, run.n), get);
   return newest;

@@ -17,7 +17,7 @@ function bringing(value: object): SimulatedJob {
   const code = (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
   // Hashing takes real time, during which the simulated clock must not jump.
   const simulated: SimulatedJob = new SimulatedJob(code, {
-    runAttempt: (_step, _attempt, run) => simulated.clock.process().busy(run()),
+    steps: [{ attempt: (_attempt, next) => simulated.clock.process().busy(next()) }],
   });
   return simulated;
 }

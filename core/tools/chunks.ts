@@ -1,7 +1,7 @@
 /** Stores a step's value that is too large for one promise: see `tools/byte-range.ts`. */
 import type { Step } from "../author/context.ts";
 import { hashed } from "../author/job.ts";
-import { leaseOf } from "../engine/runtime.ts";
+import { leaseOfStep } from "../engine/job-lease.ts";
 import { chunkId } from "../resonate/ids.ts";
 import { PARTS, type Parts } from "../resonate/parts.ts";
 import { PART } from "./byte-range.ts";
@@ -21,7 +21,7 @@ const MOST = { each: 30, all: 300, characters: 20_000 };
  * @throws {LeaseLost}
  */
 export async function keepInParts(step: Step, value: object, media = 0): Promise<Record<string, unknown>> {
-  const lease = leaseOf(step);
+  const lease = leaseOfStep.get(step);
   if (!lease) throw new Error("only a step of a job that runs keeps parts");
   const text = JSON.stringify(value);
   const id = await hashed(text);

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { Journal } from "../../core/engine/journal.ts";
-import { LeaseLost } from "../../core/engine/runtime.ts";
 import type { Ending } from "../../core/jobs/task-feature.ts";
 import { encodeValue, STARTER } from "../../core/resonate/codec.ts";
 import { jobRun, jobTask } from "../../test/support/job-run.ts";

@@ -1,6 +1,6 @@
 /** Jobs that durable functions start. */
 import type { Job } from "../../core/author/job.ts";
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import { parentOf } from "../../core/jobs/durable-promise.ts";
 import type { JobRun, NextRun, Observe } from "../../core/jobs/task-feature.ts";

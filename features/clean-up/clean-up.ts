@@ -1,9 +1,9 @@
 /** The clean-up of one cancelled job: its function continues from the call that throws the cancellation. */
 import { NondeterminismError } from "../../core/author/context.ts";
-import { machineClock, words } from "../../core/engine/clock.ts";
+import { durationInWords, machineClock } from "../../core/engine/clock.ts";
 import type { Journal, JournalRecord } from "../../core/engine/journal.ts";
-import { JobFull } from "../../core/engine/lease/lease.ts";
 import type { ExecutionEnd } from "../../core/engine/runtime.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
 import type { Ending, JobRun } from "../../core/jobs/task-feature.ts";
 
 /** Executes the function of a cancelled job, and stores how its clean-up ended. `execute` executes it once. @throws {LeaseLost} */
@@ -15,7 +15,7 @@ export async function cleanUpAfter(run: JobRun, execute: (run: JobRun) => Promis
   const cancelledAt = promise.settledAt ?? Date.now();
   // A job that cannot end before its deadline may have been told of it long before it was cancelled.
   const end = Math.max(earlierNotice?.promise.createdAt ?? Date.now(), promise.settledAt ?? 0) + timeMs;
-  const overdue = new Error(`it did not end within ${words(timeMs)}`);
+  const overdue = new Error(`it did not end within ${durationInWords(timeMs)}`);
   const cancelTimer = machineClock.after(end - Date.now(), () => stop.abort(overdue));
   runtime.cancelled = { at: cancelledAt, deadline: promise.timeoutAt - (call.cleanup ?? 0) };
   runtime.deadline = end;
@@ -30,7 +30,7 @@ export async function cleanUpAfter(run: JobRun, execute: (run: JobRun) => Promis
     await lease.fulfill("resolved", { steps: records.length }, journal.stored + journal.files);
     return "complete";
   } catch (error) {
-    if (error instanceof JobFull) return await fail(run, error.message);
+    if (error instanceof RecordRefused) return await fail(run, error.message);
     if (stop.signal.reason === overdue) return await fail(run, overdue.message);
     throw error;
   } finally {

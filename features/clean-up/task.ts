@@ -1,10 +1,11 @@
 /** Cleans up after cancelled jobs. Each clean-up is a task of its own, which any worker of the group takes. */
 import { around } from "../../core/around.ts";
 import type { Job } from "../../core/author/job.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { LeasedTask, TaskLease } from "../../core/engine/lease/lease.ts";
 import { readNewest } from "../../core/engine/runs.ts";
-import { type ExecutionEnd, LeaseLost } from "../../core/engine/runtime.ts";
+import type { ExecutionEnd } from "../../core/engine/runtime.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import type { JobCall } from "../../core/jobs/job-call.ts";
 import { reasonOf } from "../../core/jobs/line-log.ts";

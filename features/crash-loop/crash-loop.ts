@@ -31,7 +31,7 @@ export interface Mark {
 }
 
 /** The record of an execution that has nothing else to record. */
-export const ALIVE: JournalEntry = { kind: "heard", op: "" };
+export const ALIVE: JournalEntry = { kind: "alive", op: "" };
 
 /** Whether an execution that is suspended under this version has to leave a sign. */
 export function needsSignOfLife(journal: Journal, version: number): boolean {

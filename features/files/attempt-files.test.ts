@@ -3,13 +3,15 @@ import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE } from "../../core/author/context.ts";
 import { isFinal } from "../../core/author/values.ts";
 import { memoryStore } from "../../testing/simulation/memory-store.ts";
-import { attemptFiles } from "./attempt-files.ts";
+import { AttemptFiles } from "./attempt-files.ts";
 import { KeptFiles } from "./kept-files.ts";
 
 const { signal } = new AbortController();
-const of = {
-  ...{ promiseId: "job", run: "job", jobName: "job", step: "read", version: 1, attempt: 1, signal },
-  promiseOf: () => undefined,
+const attempt = {
+  path: "read",
+  lease: { id: "job", run: "job", version: 1 },
+  job: { jobName: "job", promiseOf: () => undefined },
+  step: { attempt: 1, signal },
 };
 
 afterEach(() => {
@@ -28,11 +30,9 @@ async function readSlowly(pause: number, reading: number): Promise<number> {
       else controller.enqueue(new Uint8Array(1));
     },
   };
-  const files = attemptFiles(
-    undefined,
-    of,
-    async () => new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "a/b" } }),
-  );
+  const fetchPublic = async () =>
+    new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "a/b" } });
+  const files = new AttemptFiles({ kept: undefined, fetchPublic }, attempt);
   let read = 0;
   for await (const bytes of await files.read({ from: "https://files.example/slow" })) {
     read += bytes.length;
@@ -55,9 +55,7 @@ test.each(["half a pair \ud83d", "\udc4d the other half", "a/b", "a\nb", ""])(
   "a file whose name no address can hold is refused before it is stored, and not retried: %j",
   async (name) => {
     const kept = new KeptFiles({ objects: undefined as never });
-    const error = await attemptFiles(kept, of)
-      .file(name, "content")
-      .catch((error) => error);
+    const error = await new AttemptFiles({ kept }, attempt).file(name, "content").catch((error) => error);
     expect(error.message).toMatch(/^step\.file: a file's name has 1 to 200 characters, without /);
     expect(isFinal(error)).toBe(true);
   },
@@ -74,7 +72,8 @@ test("a file is stored once the bucket answers again, in the attempt in which it
     const hash = createHash("sha256");
     return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
   };
-  const files = attemptFiles(new KeptFiles({ objects: { ...objects, list }, hash }), of);
+  const kept = new KeptFiles({ objects: { ...objects, list }, hash });
+  const files = new AttemptFiles({ kept }, attempt);
   const store = () => files.file("report.txt", "content");
   await expect(store()).rejects.toThrow("the bucket is away");
   await expect(store()).rejects.toThrow("the bucket is away");

@@ -1,9 +1,10 @@
 /** The files that one attempt of a step stores and reads. */
 import { getMimeType } from "hono/utils/mime";
-import { MINUTE, NonRetryableError } from "../../core/author/context.ts";
+import { MINUTE, NonRetryableError, type Step } from "../../core/author/context.ts";
 import {
   type FileData,
   type FileLimits,
+  type FileReference,
   fileUri,
   type GivenFile,
   isOfType,
@@ -11,7 +12,8 @@ import {
   MAX_FILE_NAME,
   partsOfUri,
 } from "../../core/author/file.ts";
-import type { AttemptFiles, OfAttempt } from "../../core/engine/runtime.ts";
+import type { Lease } from "../../core/engine/job-lease.ts";
+import type { JobOfStep } from "../../core/engine/step-feature.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
@@ -25,140 +27,198 @@ const KEEPS_NO_FILES =
 export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
 
 /** How many bytes of files a job has, counting those that it is storing, and how many it may have: see `MAX_STORED_BYTES`. */
-export interface Room {
-  taken: number;
-  readonly most: number;
+export interface FileRoom {
+  usedBytes: number;
+  readonly maxBytes: number;
 }
 
-const BOUNDLESS: Room = { taken: 0, most: Number.POSITIVE_INFINITY };
-
 /** How many bytes a file counts as in addition to its content. */
-const EACH = 1_000;
+const FILE_OVERHEAD_BYTES = 1_000;
 
-/**
- * Implements `step.file` and `step.read` for one attempt. `kept` is undefined in a deployment that keeps no files; `fetchPublic`
- * is undefined where nothing can guard against private addresses.
- */
-export function attemptFiles(
-  kept: KeptFiles | undefined,
-  of: OfAttempt & { room?: Room },
-  fetchPublic?: FetchPublic,
-): AttemptFiles {
-  const { promiseId, jobName, run, step, version, attempt, signal, room = BOUNDLESS } = of;
-  const { name: job } = splitKey(jobName);
-  /** The files that are stored or being stored, by their ids. */
-  const stored = new Map<string, { key: string; bytes: number }>();
-  let isOver = false;
-  let begun: Promise<{ folder: string; stem: string }> | undefined;
+/** Where the files of a worker's jobs are, and where those of its clients come from. */
+export interface FileSources {
+  /** Undefined in a deployment that keeps no files. */
+  kept: KeptFiles | undefined;
+  /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
+  fetchPublic?: FetchPublic | undefined;
+}
 
-  /** Removes the files of earlier attempts at this step: they did not succeed, so no journal entry refers to those files. */
-  const begin = async (files: KeptFiles) => {
-    const folder = await folderOf(promiseId);
-    const stem = (await sha256Of(`${run}\n${step}`)).slice(0, 16);
-    const from = `${folder}/${stem}-`;
-    for await (const { key } of files.location.objects.list(from)) {
-      const [theirs = 0, number = 0] = key.slice(from.length).split(".").map(Number);
-      // A later attempt may run elsewhere: its files stay.
-      if (theirs < version || (theirs === version && number < attempt)) await files.location.objects.remove(key);
+/** The attempt whose files they are. */
+export interface AttemptOfFiles {
+  path: string;
+  lease: Pick<Lease, "id" | "run" | "version">;
+  job: Pick<JobOfStep, "jobName" | "promiseOf">;
+  step: Pick<Step, "attempt" | "signal">;
+}
+
+/** A file that is stored or being stored. */
+interface StoredFile {
+  key: string;
+  bytes: number;
+}
+
+/** Implements `step.file` and `step.read` for one attempt. */
+export class AttemptFiles implements Pick<Step, "file" | "read"> {
+  readonly #sources: FileSources;
+  readonly #attempt: AttemptOfFiles;
+  readonly #room: FileRoom | undefined;
+  readonly #jobName: string;
+  /** By their ids. */
+  readonly #stored = new Map<string, StoredFile>();
+  #count = 0;
+  #isOver = false;
+  #place: Promise<{ folder: string; stem: string }> | undefined;
+
+  /** `room`: undefined if the job may store any number of bytes. */
+  constructor(sources: FileSources, attempt: AttemptOfFiles, room?: FileRoom) {
+    this.#sources = sources;
+    this.#attempt = attempt;
+    this.#room = room;
+    this.#jobName = splitKey(attempt.job.jobName).name;
+  }
+
+  async file(name: string, data: FileData, { mimeType }: { mimeType?: string } = {}): Promise<FileReference> {
+    const { lease, step, path } = this.#attempt;
+    const kept = this.#kept;
+    step.signal.throwIfAborted();
+    checkName(name);
+    this.#count += 1;
+    const n = this.#count;
+    const { folder, stem } = await this.#placeIn(kept);
+    const id = `${stem}-${lease.version}.${step.attempt}.${n}`;
+    const file: StoredFile = { key: `${folder}/${id}`, bytes: 0 };
+    this.#stored.set(id, file);
+    const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
+    try {
+      const content = this.#counted(name, file, bytesIn(data, kept));
+      const { size, sha256 } = await kept.write(file.key, content, { job: lease.id, name, mimeType: type });
+      this.#charge(name, file, 0);
+      const uri = fileUri(this.#jobName, id, name);
+      return { uri, name, mimeType: type, size, sha256, step: path, attempt: step.attempt };
+    } catch (error) {
+      // The step may have ended in the meantime, and have forgotten this file before the last bytes were written.
+      this.#stored.set(id, file);
+      await this.#remove(id);
+      throw error;
     }
-    return { folder, stem };
-  };
-  const there = (): KeptFiles => {
+  }
+
+  async read(file: FileReference | GivenFile | string, own: FileLimits = {}): Promise<ReadableStream<Uint8Array>> {
+    const given = isGiven(file) ? { ...file, uri: file.from } : file;
+    const limits = isGiven(file) ? { ...file, ...own } : own;
+    const uri = typeof given === "string" ? given : given?.uri;
+    if (/^data:/i.test(uri)) return fromDataUri(uri, limits).stream();
+    const { step } = this.#attempt;
+    if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, step.signal, this.#sources.fetchPublic);
+    const kept = this.#kept;
+    const key = await this.#keyOf(uri);
+    const description = key && (await kept.describe(key));
+    if (!key || !description) throw new NonRetryableError(gone(uri));
+    if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
+      throw new NonRetryableError(`${uri} is not the file of the reference: its checksum differs`);
+    fits(uri, description.mimeType, description.size, limits);
+    const stream = await kept.read(key, description);
+    if (!stream) throw new NonRetryableError(gone(uri));
+    return stream;
+  }
+
+  /** The attempt has succeeded with this value: files that it does not name are removed. */
+  async keep(value: unknown): Promise<void> {
+    const text = this.#stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
+    await this.#end([...this.#stored.keys()].filter((id) => !text.includes(id)));
+  }
+
+  /** The attempt has failed. */
+  discard(): Promise<void> {
+    return this.#end([...this.#stored.keys()]);
+  }
+
+  get #kept(): KeptFiles {
+    const { kept } = this.#sources;
     if (kept) return kept;
     throw new NonRetryableError(KEEPS_NO_FILES);
-  };
-  const remove = async (id: string) => {
-    const one = stored.get(id);
-    if (!one) return;
-    stored.delete(id);
-    room.taken -= one.bytes;
-    one.bytes = 0;
-    await kept?.remove(one.key).catch(() => {});
-  };
-  const end = async (ids: Iterable<string>) => {
-    isOver = true;
-    await Promise.all([...ids].map(remove));
-  };
-  let count = 0;
+  }
 
-  return {
-    async file(name, data, { mimeType } = {}) {
-      const files = there();
-      signal.throwIfAborted();
-      if (typeof name !== "string" || name === "" || name.length > MAX_FILE_NAME || /[\p{Cc}\p{Cs}/\\]/u.test(name))
-        throw new NonRetryableError(
-          `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes, control characters and unpaired surrogates`,
-        );
-      count += 1;
-      const n = count;
-      begun ??= begin(files).catch((error) => {
-        // The step may store the file again, after the store's outage.
-        begun = undefined;
-        throw error;
-      });
-      const { folder, stem } = await begun;
-      const id = `${stem}-${version}.${attempt}.${n}`;
-      const key = `${folder}/${id}`;
-      const one = { key, bytes: 0 };
-      stored.set(id, one);
-      const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
-      /** @throws {NonRetryableError} where there is no room for so many bytes more */
-      const take = (bytes: number) => {
-        signal.throwIfAborted();
-        if (isOver) throw new NonRetryableError(`step.file: the step ended before ${name} was stored: await it`);
-        if (room.taken + bytes > room.most) throw new NonRetryableError(full(room.most));
-        one.bytes += bytes;
-        room.taken += bytes;
-      };
-      const counted = async function* () {
-        take(EACH);
-        for await (const bytes of bounded(bytesIn(data, files), MAX_FILE)) {
-          take(bytes.length);
-          yield bytes;
-        }
-      };
-      try {
-        const { size, sha256 } = await files.write(key, counted(), { job: promiseId, name, mimeType: type });
-        take(0);
-        return { uri: fileUri(job, id, name), name, mimeType: type, size, sha256, step, attempt };
-      } catch (error) {
-        // The step may have ended in the meantime, and have forgotten this file before the last bytes were written.
-        stored.set(id, one);
-        await remove(id);
-        throw error;
-      }
-    },
+  /** The folder of the job's files, and the beginning of their names for this step; files of earlier attempts are removed. */
+  #placeIn(kept: KeptFiles): Promise<{ folder: string; stem: string }> {
+    this.#place ??= this.#clear(kept).catch((error) => {
+      // The step may store the file again, after the store's outage.
+      this.#place = undefined;
+      throw error;
+    });
+    return this.#place;
+  }
 
-    async read(file, own = {}) {
-      const given = isGiven(file) ? { ...file, uri: file.from } : file;
-      const limits = isGiven(file) ? { ...file, ...own } : own;
-      const uri = typeof given === "string" ? given : given?.uri;
-      if (/^data:/i.test(uri)) return fromDataUri(uri, limits).stream();
-      if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, signal, fetchPublic);
-      const files = there();
-      const parts = partsOfUri(uri);
-      if (!parts)
-        throw new NonRetryableError(
-          "step.read takes a reference to a file, its URI or a data: URI, and fetches no other address",
-        );
-      const id = parts.job === job ? promiseId : of.promiseOf(parts.job);
-      const key = id && `${await folderOf(id)}/${parts.id}`;
-      const description = key && (await files.describe(key));
-      if (!key || !description) throw new NonRetryableError(gone(uri));
-      if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
-        throw new NonRetryableError(`${uri} is not the file of the reference: its checksum differs`);
-      fits(uri, description.mimeType, description.size, limits);
-      const stream = await files.read(key, description);
-      if (!stream) throw new NonRetryableError(gone(uri));
-      return stream;
-    },
+  /** Removes the files of earlier attempts at this step: they did not succeed, so no journal entry refers to those files. */
+  async #clear({ location }: KeptFiles): Promise<{ folder: string; stem: string }> {
+    const { lease, step, path } = this.#attempt;
+    const folder = await folderOf(lease.id);
+    const stem = (await sha256Of(`${lease.run}\n${path}`)).slice(0, 16);
+    const from = `${folder}/${stem}-`;
+    for await (const { key } of location.objects.list(from)) {
+      const [version = 0, attempt = 0] = key.slice(from.length).split(".").map(Number);
+      // A later attempt may run elsewhere: its files stay.
+      const isEarlier = version < lease.version || (version === lease.version && attempt < step.attempt);
+      if (isEarlier) await location.objects.remove(key);
+    }
+    return { folder, stem };
+  }
 
-    async keep(value) {
-      const text = stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
-      await end([...stored.keys()].filter((id) => !text.includes(id)));
-    },
-    discard: () => end(stored.keys()),
-  };
+  /** The bytes of a file, each of which finds room in the job. @throws {NonRetryableError} */
+  async *#counted(name: string, file: StoredFile, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    this.#charge(name, file, FILE_OVERHEAD_BYTES);
+    for await (const bytes of bounded(content, MAX_FILE)) {
+      this.#charge(name, file, bytes.length);
+      yield bytes;
+    }
+  }
+
+  /** @throws {NonRetryableError} if there is no room for so many bytes more */
+  #charge(name: string, file: StoredFile, bytes: number): void {
+    this.#attempt.step.signal.throwIfAborted();
+    if (this.#isOver) throw new NonRetryableError(`step.file: the step ended before ${name} was stored: await it`);
+    const room = this.#room;
+    if (!room) return;
+    if (room.usedBytes + bytes > room.maxBytes) throw new NonRetryableError(full(room.maxBytes));
+    file.bytes += bytes;
+    room.usedBytes += bytes;
+  }
+
+  /** The key of a file of this job, or of another job of the same caller. */
+  async #keyOf(uri: string): Promise<string | undefined> {
+    const parts = partsOfUri(uri);
+    if (!parts)
+      throw new NonRetryableError(
+        "step.read takes a reference to a file, its URI or a data: URI, and fetches no other address",
+      );
+    const { lease, job } = this.#attempt;
+    const id = parts.job === this.#jobName ? lease.id : job.promiseOf(parts.job);
+    return id && `${await folderOf(id)}/${parts.id}`;
+  }
+
+  async #remove(id: string): Promise<void> {
+    const file = this.#stored.get(id);
+    if (!file) return;
+    this.#stored.delete(id);
+    if (this.#room) this.#room.usedBytes -= file.bytes;
+    file.bytes = 0;
+    await this.#sources.kept?.remove(file.key).catch(() => {});
+  }
+
+  async #end(ids: readonly string[]): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(ids.map((id) => this.#remove(id)));
+  }
+}
+
+/** @throws {NonRetryableError} */
+function checkName(name: unknown): void {
+  const isName =
+    typeof name === "string" && name !== "" && name.length <= MAX_FILE_NAME && !/[\p{Cc}\p{Cs}/\\]/u.test(name);
+  if (isName) return;
+  throw new NonRetryableError(
+    `step.file: a file's name has 1 to ${MAX_FILE_NAME} characters, without slashes, control characters and unpaired surrogates`,
+  );
 }
 
 const full = (most: number) =>

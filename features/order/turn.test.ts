@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Lease } from "../../core/engine/runtime.ts";
+import type { Lease } from "../../core/engine/job-lease.ts";
 import { encodeValue, lineage, ORDER } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { begunId, cleanUpId, orderId } from "../../core/resonate/ids.ts";

@@ -1,5 +1,5 @@
 /** When a job may begin that has a position in an order: see `order.ts`. */
-import type { Lease } from "../../core/engine/runtime.ts";
+import type { Lease } from "../../core/engine/job-lease.ts";
 import { MAX_CREATION_DELAY_MS, startsIn } from "../../core/jobs/order.ts";
 import { decodeValue, ORDER } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";

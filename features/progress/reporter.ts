@@ -1,4 +1,4 @@
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { ExecutionState } from "../../core/engine/state.ts";
 import { doing, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";

@@ -8,12 +8,13 @@ import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import type { JobRun } from "../../core/jobs/task-feature.ts";
 import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
 import { localId, resumptionId, splitKey } from "../../core/resonate/ids.ts";
+import { resumedSteps } from "./step.ts";
 import { stepsToKeep } from "./steps-to-keep.ts";
 
 /** What the first run of a job takes over from the attempt that it resumes. */
 interface EarlierAttempt {
   /** The steps that are kept of that attempt. */
-  memo: ReadonlyMap<string, JournalRecord>;
+  finishedSteps: ReadonlyMap<string, JournalRecord>;
   /** The arguments of its last run, if that was not the first. */
   args?: unknown;
   /** The seed of that run. */
@@ -39,8 +40,9 @@ export const resumeTasks = (namespace: string): WorkerFeature => ({
       return next();
     }
     memory.earlierAttempt ??= await earlierAttempt(earlier, run, namespace);
-    const { memo, seed = runtime.seed, ...last } = memory.earlierAttempt;
-    Object.assign(runtime, { memo, seed });
+    const { finishedSteps, seed = runtime.seed, ...last } = memory.earlierAttempt;
+    const steps = [resumedSteps(finishedSteps), ...runtime.steps];
+    Object.assign(runtime, { steps, seed });
     Object.assign(run, last);
     return next();
   },
@@ -68,6 +70,6 @@ async function earlierAttempt(earlier: string, run: JobRun, namespace: string): 
   const isResumed = "from" in resumption;
   if (!known)
     log.info(isResumed ? { from: resumption.from } : resumption, isResumed ? "job resumed" : "job began anew");
-  if (!isResumed || typeof kept === "string") return { memo: new Map() };
-  return { memo: kept, seed: resumption.seed, ...(journal.run && { args: journal.run.args }) };
+  if (!isResumed || typeof kept === "string") return { finishedSteps: new Map() };
+  return { finishedSteps: kept, seed: resumption.seed, ...(journal.run && { args: journal.run.args }) };
 }

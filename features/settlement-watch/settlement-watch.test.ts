@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { SETTLED } from "../../core/engine/runtime.ts";
+import { SETTLED } from "../../core/engine/job-lease.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 

@@ -1,4 +1,4 @@
-import { SETTLED } from "../../core/engine/runtime.ts";
+import { SETTLED } from "../../core/engine/job-lease.ts";
 import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 

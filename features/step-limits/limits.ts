@@ -1,10 +1,16 @@
 import { machineClock } from "../../core/engine/clock.ts";
-import { LeaseLost, type Limit } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { reasonOf } from "../../core/jobs/line-log.ts";
 import { limitId } from "../../core/resonate/ids.ts";
 import { pause } from "../../core/resonate/pacing/backoff.ts";
 import { Turns } from "../../core/resonate/pacing/fair-semaphore.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
+
+/**
+ * How many attempts may be under way at once in the whole deployment, each for up to `time` milliseconds; or how many may
+ * begin within `per` milliseconds.
+ */
+export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
 /** How soon all slots are tried again if no end of a reservation is reported, in milliseconds. */
 const TRY_AGAIN = 2_000;

@@ -10,7 +10,7 @@ const FIRST_ENTRIES = 12;
 export const Timeline: FC<{ job: JobInfo; entries: TimelineEntry[] }> = ({ job, entries }) => {
   const { finished_at } = job;
   const [showsAll, setShowsAll] = useState(false);
-  const visibleEntries = entries.filter(({ kind }) => kind !== "heard");
+  const visibleEntries = entries.filter(({ kind }) => kind !== "reached" && kind !== "alive");
   const hiddenCount = showsAll ? 0 : Math.max(0, visibleEntries.length - FIRST_ENTRIES);
   return (
     <ol class="timeline">

@@ -85,7 +85,7 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
   const soon = (most: number, steady: number) => (isSteady ? steady : Math.floor(random() * most));
   const dependencies: Dependencies = {
     budget: BUDGET,
-    ...(memo && { memo }),
+    ...(memo && { finishedSteps: memo }),
     answer: (name) => ({ after: soon(300, 60), answer: answerTo(name) }),
     callback: (path) => {
       const value = sentTo(path);

@@ -46,8 +46,8 @@ export interface Dependencies {
   nameOf?(job: { kind: string }, args: unknown): Promise<string>;
   /** The outcome of another job, and how long the job takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
-  /** Outcomes of the steps of an earlier generation of the job, by their paths. */
-  memo?: ReadonlyMap<string, JournalRecord>;
+  /** The records of the steps that an earlier attempt at the job has finished, by their paths. */
+  finishedSteps?: ReadonlyMap<string, JournalRecord>;
   /** Other jobs that exist from the beginning. */
   jobs?: readonly string[];
   /** Creates, for each trial, a function that says what is wrong with a step: see {@link Runtime.onStep}. */

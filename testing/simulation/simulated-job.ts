@@ -4,15 +4,16 @@ import { fromStored, storable, toStored } from "../../core/author/values.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { JobFull, type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
 import { beginRun, readNewest } from "../../core/engine/runs.ts";
-import type { ExecutionEnd, JobEnd, OfAttempt, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
 import { childOf } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, journalEntryId, runId } from "../../core/resonate/ids.ts";
-import { attemptFiles } from "../../features/files/attempt-files.ts";
 import { Simulation } from "./simulation.ts";
+import { stepFeatures } from "./step-features.ts";
 import { TestClock } from "./test-clock.ts";
 
 export const JOB = "job";
@@ -37,9 +38,9 @@ interface Host {
   suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
 
-/** The runtime of a run after the first: only the first run of a generation takes over results of the generation before. */
+/** The runtime of a run after the first. */
 function runtimeOf<R extends Partial<Runtime>>(run: NonNullable<Journal["run"]>, runtime: R) {
-  const { memo: _, onStep, ...others } = runtime;
+  const { onStep, ...others } = runtime;
   return {
     ...others,
     run,
@@ -62,10 +63,15 @@ export async function execute(code: Runnable, args: unknown, acquired: LeasedTas
     log: noLog,
     metrics: noMetrics,
     callbackUrl: (id: string) => `https://edge.invalid/callbacks/${encodeURIComponent(id)}`,
-    files: (of: OfAttempt) => attemptFiles(undefined, of),
+    steps: stepFeatures(),
   };
   const runtime = { ...defaults, ...host.runtime };
-  const lease = new TaskLease(acquired, host.send, host.watch, runtime.clock);
+  const lease = new TaskLease(acquired, {
+    send: host.send,
+    watch: host.watch,
+    clock: runtime.clock,
+    features: runtime.steps,
+  });
   if (host.suspend) lease.suspend = host.suspend;
   let { journal } = host;
   if (cleansUp || (task.version > 1 && journal.version !== task.version - 1)) {
@@ -84,7 +90,7 @@ export async function execute(code: Runnable, args: unknown, acquired: LeasedTas
   };
   const end = storableEnd(
     await run().catch((error): JobEnd => {
-      if (error instanceof JobFull) return { kind: "failed", error };
+      if (error instanceof RecordRefused) return { kind: "failed", error };
       throw error;
     }),
   );

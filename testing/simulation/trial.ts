@@ -1,20 +1,21 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
 import { createHash } from "node:crypto";
 import { toStored } from "../../core/author/values.ts";
+import { LeaseLost, SETTLED } from "../../core/engine/job-lease.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
 import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
-import { type ExecutionEnd, LeaseLost, type Runnable, SETTLED } from "../../core/engine/runtime.ts";
+import type { ExecutionEnd, Runnable } from "../../core/engine/runtime.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, runId } from "../../core/resonate/ids.ts";
-import { attemptFiles } from "../../features/files/attempt-files.ts";
 import { KeptFiles } from "../../features/files/kept-files.ts";
 import { memoryStore } from "./memory-store.ts";
 import type { Dependencies, Plan } from "./plan.ts";
 import { CLEANUP_MS, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
+import { stepFeatures } from "./step-features.ts";
 import { CLOCK_START, type ProcessClock, TestClock } from "./test-clock.ts";
 
 export interface TrialResult {
@@ -186,27 +187,29 @@ class Trial {
   }
 
   #runtime(worker: Worker, signal: AbortSignal): Parameters<typeof execute>[3]["runtime"] {
-    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, memo } = this.#dependencies;
+    const { env, errors, budget, events, nextArgs, nameOf, onAttempt, finishedSteps } = this.#dependencies;
     return {
       env,
       errors,
       budget,
       events,
-      memo,
       ...(nextArgs && { nextArgs }),
       signal,
-      mostCalls: MAX_CALLS,
+      maxCalls: MAX_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
-      // With a constant version, file references do not change after a death, so that trials can be compared.
-      files: (of) => attemptFiles(this.#files, { ...of, version: 1 }),
-      runAttempt: (name, attempt, run) => {
-        onAttempt?.(name, attempt);
-        return this.#dependencies.isReal ? worker.clock.busy(run()) : run();
-      },
+      steps: [
+        ...stepFeatures({ finishedSteps, keptFiles: this.#files }),
+        {
+          attempt: ({ path, step }, next) => {
+            onAttempt?.(path, step.attempt);
+            return this.#dependencies.isReal ? worker.clock.busy(next()) : next();
+          },
+        },
+      ],
     };
   }
 

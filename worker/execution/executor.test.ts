@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type LeaseLossReason, LeaseLost } from "../../core/engine/runtime.ts";
+import { type LeaseLossReason, LeaseLost } from "../../core/engine/job-lease.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import type { TaskEvent } from "../../core/jobs/task-feature.ts";
 import { jobRun, jobTask, keptLog } from "../../test/support/job-run.ts";

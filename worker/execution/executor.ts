@@ -1,8 +1,10 @@
 import { around } from "../../core/around.ts";
 import { REQUEST_TAG } from "../../core/author/job.ts";
 import { machineClock } from "../../core/engine/clock.ts";
-import { JobFull, type LeasedTask } from "../../core/engine/lease/lease.ts";
-import { type JobEnd, LeaseLost } from "../../core/engine/runtime.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
+import type { LeasedTask } from "../../core/engine/lease/lease.ts";
+import type { JobEnd } from "../../core/engine/runtime.ts";
+import { RecordRefused } from "../../core/engine/step-feature.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import { parentOf } from "../../core/jobs/durable-promise.ts";
 import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
@@ -119,7 +121,7 @@ export class Executor {
   /** Executes the job's function, and stores how it ended. @throws {LeaseLost} */
   async #run(run: JobRun): Promise<Ending> {
     const end = await this.#options.runs.executeAll(run).catch((error): JobEnd => {
-      if (error instanceof JobFull) return { kind: "failed", error };
+      if (error instanceof RecordRefused) return { kind: "failed", error };
       throw error;
     });
     return run.conclude(end);

@@ -6,6 +6,8 @@ import type { Job } from "../../core/author/job.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { beginRun } from "../../core/engine/runs.ts";
 import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import type { StepFeature } from "../../core/engine/step-feature.ts";
+import type { WorkerFeature } from "../../core/feature.ts";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
 import { logOf } from "../../core/jobs/line-log.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -15,6 +17,8 @@ import { environmentsOf } from "./functions.ts";
 import type { JournalCache } from "./journal-cache.ts";
 
 interface JobRunsOptions {
+  /** In the order in which they act around steps: the first is outermost. */
+  features: readonly WorkerFeature[];
   implementations: readonly Implementation[];
   /** The variables that the implementations read. */
   env: Readonly<Record<string, string | undefined>>;
@@ -34,12 +38,13 @@ const NOT_HERE = {
   metrics: NO_METRICS,
   start: noFeature("starts jobs"),
   cancel: noFeature("cancels jobs"),
-  files: noFeature("keeps files"),
 };
 
 export class JobRuns {
   readonly #options: JobRunsOptions;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
+  /** What features do around the steps of each kind of job. */
+  readonly #steps = new Map<string, readonly StepFeature[]>();
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
   constructor(options: JobRunsOptions) {
@@ -65,6 +70,7 @@ export class JobRuns {
           void observe({ type: "changed", run, state });
         },
         beforeSleep: (record) => observe({ type: "sleeps", run, record }),
+        onFailedAttempt: (error, failed) => void observe({ type: "attemptFailed", run, error, ...failed }),
       },
       sleep: async (ids, message) => {
         run.state = { steps: [], awaiting: ids.length, callbacks: [], questions: [], progress: { message } };
@@ -83,8 +89,15 @@ export class JobRuns {
       env: env ? this.#environments.get(env) : {},
       log: logOf(log),
       promiseOf: (name: string) => this.#options.store.onBehalfOf(promise.id).idOf(name),
+      steps: this.#steps.get(code.implementation.job.kind) ?? this.#stepsOf(code.implementation.job),
       ...NOT_HERE,
     };
+  }
+
+  #stepsOf(job: Job): readonly StepFeature[] {
+    const steps = this.#options.features.filter(({ isFor }) => !isFor || isFor(job));
+    this.#steps.set(job.kind, steps);
+    return steps;
   }
 
   /** Executes the newest run of a job and the runs that follow it, until one does not continue as another. @throws {LeaseLost} */
@@ -117,7 +130,7 @@ export async function executeNewest(run: JobRun): Promise<ExecutionEnd> {
     return { kind: "blocked", reason };
   }
   if (!later) return new Execution(code, run.args, memory.journal, lease, runtime).run();
-  const own = { ...runtime, memo: undefined, run: later, seed: later.seed, startedAt: later.startedAt };
+  const own = { ...runtime, run: later, seed: later.seed, startedAt: later.startedAt };
   return new Execution(code, later.args, memory.journal, lease, own).run();
 }
 

@@ -1,6 +1,6 @@
-import { machineClock } from "../../core/engine/clock.ts";
+import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
-import { LeaseLost } from "../../core/engine/runtime.ts";
+import type { WorkerFeature } from "../../core/feature.ts";
 import { reasonOf } from "../../core/jobs/line-log.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
@@ -20,6 +20,8 @@ interface TaskLeasesOptions {
   journals: JournalCache;
   watcher: PromiseWatch;
   rules: ServerRules;
+  /** In the order in which they act around what is recorded under a lease: the first is outermost. */
+  features: readonly WorkerFeature[];
 }
 
 /** Takes leases on tasks, and makes requests under them. */
@@ -56,7 +58,7 @@ export class TaskLeases {
 
   /** The requests that may be made under the lease on a task. */
   on(task: LeasedTask): TaskLease {
-    const { client, watcher, rules, leaseTimeMs } = this.#options;
+    const { client, watcher, rules, leaseTimeMs, features } = this.#options;
     const origin = task.cleansUp ?? task.task.id;
     const send: Send = (kind, data) =>
       client.send(kind as OperationKind, data as never, { origin, patience: leaseTimeMs }).catch((error) => {
@@ -66,7 +68,7 @@ export class TaskLeases {
     const { id: job, createdAt } = task.promise;
     const listening = { by: `${job} ${createdAt}`, execution: task.task.version };
     const watch: Watch = (id, fresh, listener) => watcher.watch(id, fresh, listener, createdAt, listening);
-    return new TaskLease(task, send, watch, machineClock, rules);
+    return new TaskLease(task, { send, watch, rules, features });
   }
 }
 

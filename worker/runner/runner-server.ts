@@ -98,7 +98,6 @@ export class RunnerServer {
       // The account's Resonate server itself reports starts and ends to callers' objects.
       stats: this.#stats,
       trace: traceIds,
-      runAttempt: (_about, run) => run(),
       memory: MEMORY,
     });
   }
@@ -159,7 +158,7 @@ function watchRejections(log: LineLog): void {
   if (isWatchingRejections) return;
   isWatchingRejections = true;
   globalThis.addEventListener?.("unhandledrejection", ({ reason }) => {
-    currentPass()?.unhandled(reason);
+    currentPass()?.unhandledRejection(reason);
     log.error({ reason: reasonOf(reason) }, "unhandled rejection");
   });
 }

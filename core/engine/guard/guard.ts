@@ -10,8 +10,8 @@ export interface Guarded {
   /** Whether the function runs now. */
   readonly isOpen: boolean;
   /** Notes that the function breaks a rule; returns the error to throw. */
-  breaks(words: string): Error;
-  unhandled(reason: unknown): void;
+  ruleBroken(message: string): Error;
+  unhandledRejection(reason: unknown): void;
 }
 
 interface Storage {
@@ -40,46 +40,46 @@ export const currentPass = (): Guarded | undefined => passes?.getStore();
 function refuse(what: string, instead: string): void {
   const pass = passes?.getStore();
   if (!pass?.isOpen) return;
-  throw pass.breaks(`${what} was called outside of a step${sourceLine()}. ${instead}`);
+  throw pass.ruleBroken(`${what} was called outside of a step${sourceLine()}. ${instead}`);
 }
 
-const TIME = "Write ctx.now(), which gives the same time when the function runs again";
-const RANDOM = "Write ctx.random() or ctx.uuid(), which give the same when the function runs again, or use a step";
-const UUID = "Write ctx.uuid(), which gives the same when the function runs again";
-const REQUEST =
+const USE_NOW = "Write ctx.now(), which gives the same time when the function runs again";
+const USE_RANDOM = "Write ctx.random() or ctx.uuid(), which give the same when the function runs again, or use a step";
+const USE_UUID = "Write ctx.uuid(), which gives the same when the function runs again";
+const USE_STEP =
   'It would be sent again in each replay. Write await ctx.step("fetch", ({ signal }) => fetch(url, { signal }))';
-const TIMER = 'Write await ctx.sleep("a while", ms); a step may use timers';
-const INTERVAL = 'Write await ctx.until("done", { every: ms }, () => …); a step may use timers';
+const USE_SLEEP = 'Write await ctx.sleep("a while", ms); a step may use timers';
+const USE_UNTIL = 'Write await ctx.until("done", { every: ms }, () => …); a step may use timers';
 
 type Methods = Record<string, unknown>;
 const here = globalThis as unknown as Methods & { Date: DateConstructor; process?: Methods };
 
 /** The guarded methods, besides the constructor `Date`: the owner, the name, the call, and what to write instead. */
 const targets = (): [owner: unknown, name: string, what: string, instead: string][] => [
-  [here.Date, "now", "Date.now()", TIME],
-  [Math, "random", "Math.random()", RANDOM],
-  [here.crypto, "randomUUID", "crypto.randomUUID()", UUID],
-  [here.crypto, "getRandomValues", "crypto.getRandomValues()", RANDOM],
-  [here.performance, "now", "performance.now()", TIME],
-  [here, "fetch", "fetch", REQUEST],
-  [here, "setTimeout", "setTimeout", TIMER],
-  [here, "setInterval", "setInterval", INTERVAL],
-  [here.process?.hrtime, "bigint", "process.hrtime.bigint()", TIME],
-  [here.process, "hrtime", "process.hrtime()", TIME],
+  [here.Date, "now", "Date.now()", USE_NOW],
+  [Math, "random", "Math.random()", USE_RANDOM],
+  [here.crypto, "randomUUID", "crypto.randomUUID()", USE_UUID],
+  [here.crypto, "getRandomValues", "crypto.getRandomValues()", USE_RANDOM],
+  [here.performance, "now", "performance.now()", USE_NOW],
+  [here, "fetch", "fetch", USE_STEP],
+  [here, "setTimeout", "setTimeout", USE_SLEEP],
+  [here, "setInterval", "setInterval", USE_UNTIL],
+  [here.process?.hrtime, "bigint", "process.hrtime.bigint()", USE_NOW],
+  [here.process, "hrtime", "process.hrtime()", USE_NOW],
 ];
 
 /** The functions that have replaced a global, so that nothing is guarded twice. */
 const guards = new WeakSet<object>();
 /** The methods that guarding has left in place. A test's fake clock may replace them again. */
-let replaced: { owner: Methods; name: string; method: unknown }[] = [];
+let replacements: { owner: Methods; name: string; method: unknown }[] = [];
 
-const isUnchanged = ({ owner, name, method }: (typeof replaced)[number]): boolean => owner[name] === method;
+const isUnchanged = ({ owner, name, method }: (typeof replacements)[number]): boolean => owner[name] === method;
 
 function guardAll(): void {
-  if (replaced.length > 0 && replaced.every(isUnchanged)) return;
+  if (replacements.length > 0 && replacements.every(isUnchanged)) return;
   guardDate();
   for (const target of targets()) guard(...target);
-  replaced = [[here, "Date"] as const, ...targets()].flatMap(([of, name]) => {
+  replacements = [[here, "Date"] as const, ...targets()].flatMap(([of, name]) => {
     const owner = of as Methods | undefined;
     return owner ? { owner, name, method: owner[name] } : [];
   });
@@ -104,7 +104,8 @@ function guardDate(): void {
   const original = here.Date;
   if (guards.has(original)) return;
   function GuardedDate(this: unknown, ...args: []): unknown {
-    if (!new.target || args.length === 0) refuse(new.target ? "new Date()" : "Date()", `${TIME}: new Date(ctx.now())`);
+    if (!new.target || args.length === 0)
+      refuse(new.target ? "new Date()" : "Date()", `${USE_NOW}: new Date(ctx.now())`);
     if (!new.target) return original();
     return Reflect.construct(original, args, new.target === GuardedDate ? original : new.target);
   }

@@ -4,8 +4,8 @@ import type { JobContext } from "../../author/context.ts";
 import { RULES_OF_0_9 } from "../../resonate/connection/server-rules.ts";
 import { storedMarkId } from "../../resonate/ids.ts";
 import { markedBytes } from "../../resonate/size.ts";
-import { machineClock } from "../clock.ts";
-import { LeaseLost, type When } from "../runtime.ts";
+import type { When } from "../job-lease.ts";
+import { LeaseLost } from "../job-lease.ts";
 import { type Send, TaskLease } from "./lease.ts";
 
 const promise = (id: string) => ({
@@ -46,7 +46,11 @@ function leased(answer: (kind: string, id: string) => number, rules = RULES_OF_0
     return { status, data: { promise: promise(id), action: { data: { promise: { ...promise(created), state } } } } };
   };
   const held = { task: { id: "job", version: 1 }, promise: promise("job") };
-  const lease: TaskLease = new TaskLease(held, send, (id) => lease.get(id), machineClock, { ...rules });
+  const lease: TaskLease = new TaskLease(held, {
+    send,
+    watch: (id) => lease.get(id),
+    rules: { ...rules },
+  });
   return { lease, requests };
 }
 
@@ -163,68 +167,5 @@ describe("the storage of a job", () => {
     expect((await job.toEnd()).kind).toBe("complete");
     expect(job.journal.files).toBe(2 ** 30 - 2 ** 20);
     expect(marksOf(job)).toEqual(marks);
-  });
-
-  test.each<[string, (ctx: JobContext<object>, n: number) => Promise<unknown>]>([
-    ["steps", (ctx, n) => ctx.step(`keep ${n}`, () => "x".repeat(999_000))],
-    ["partial results", (ctx) => ctx.emit(kept)],
-  ])("has a limit: %s beyond it fail, and the function cleans up", async (_what, keep) => {
-    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
-      try {
-        for (let n = 0; ; n++) await keep(ctx, n);
-      } finally {
-        await ctx.step("give back", () => "given back");
-      }
-    });
-    const end = await job.toEnd();
-    expect(end.kind === "failed" && String(end.error)).toMatch(/has stored 67108864 bytes, as many as one may/);
-    const stored = job.sim.promises().reduce((sum, id) => sum + (job.sim.get(id)?.param.data?.length ?? 0) * 0.75, 0);
-    expect(stored).toBeGreaterThan(60_000_000);
-    expect(stored).toBeLessThan(68_000_000);
-  });
-
-  test.each<[string, (ctx: JobContext<object>) => Promise<unknown>]>([
-    [
-      "a question",
-      async (ctx) => {
-        for (let n = 0; n < 67; n++) await ctx.step(`keep ${n}`, () => "x".repeat(999_000));
-        await ctx.step("keep a little", () => "x".repeat(160_000));
-        const requestedSchema = { type: "object" as const, properties: {} };
-        await ctx.ask("long", { message: "x".repeat(19_000), requestedSchema });
-      },
-    ],
-    [
-      "one of the values that steps return at once",
-      (ctx) =>
-        ctx.all(
-          Array.from({ length: 80 }, (_, n) => n),
-          (on) => on.step("keep", () => "x".repeat(999_000)),
-        ),
-    ],
-  ])("refuses %s beyond its limit, and the function cleans up", async (_what, exceed) => {
-    const ended: string[] = [];
-    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
-      try {
-        await exceed(ctx);
-      } catch (error) {
-        await ctx.step("give back", () => void ended.push("given back"));
-        throw error;
-      }
-    });
-    const end = await job.toEnd();
-    expect(end.kind === "failed" && String(end.error)).toMatch(/has stored 67108864 bytes, as many as one may/);
-    expect(ended).toEqual(["given back"]);
-  });
-
-  test("has one limit for all runs of the job together", async () => {
-    const job = new SimulatedJob(
-      async (
-        ctx: JobContext<{ n: number; text: string }>,
-        { n, text }: { n: number; text: string },
-      ): Promise<unknown> => ctx.continueAs({ n: n + 1, text }),
-      { args: { n: 1, text: "x".repeat(900_000) } },
-    );
-    const end = await job.toEnd();
-    expect(end.kind === "failed" && String(end.error)).toMatch(/has stored 67108864 bytes/);
   });
 });

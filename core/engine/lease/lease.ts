@@ -1,15 +1,17 @@
 /** The lease on a job's task, in the server's protocol. */
-import { NonRetryableError } from "../../author/context.ts";
 import { bytesOfFiles } from "../../author/file.ts";
 import { childOf, encodeValue } from "../../resonate/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../resonate/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId, runId, storedMarkId } from "../../resonate/ids.ts";
-import { bytesIn, MOST_OF_A_JOB, markOf, marksTo, STORED } from "../../resonate/size.ts";
-import { machineClock } from "../clock.ts";
+import { bytesIn, markOf, marksTo, STORED } from "../../resonate/size.ts";
+import { type Clock, machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
+import type { Lease, When } from "../job-lease.ts";
+import { LeaseLost } from "../job-lease.ts";
 import type { Journal, JournalEntry } from "../journal.ts";
-import { type Lease, LeaseLost, type When } from "../runtime.ts";
+import type { StepFeature } from "../step-feature.ts";
+import { layersOf, type StepLayers } from "../step-layers.ts";
 
 /** Sends one request, and repeats it while the server is unreachable, for as long as the lease may last. */
 export type Send = (kind: string, data: object) => Promise<{ status: number; data: unknown }>;
@@ -23,7 +25,7 @@ export interface LeasedTask extends Partial<Pick<Acquired, "preload" | "records"
 }
 
 /** The current run of a job, and its bytes, without those of its files, and of its files, with their newest mark: see `size.ts`. */
-type Counted = Pick<Journal, "stored" | "files" | "marked" | "run">;
+type JournalCounts = Pick<Journal, "stored" | "files" | "marked" | "run">;
 
 /**
  * Reads a promise and subscribes to news of it. News comes without the promise if its settlement may have been missed: then it has
@@ -38,71 +40,67 @@ export type Watch = (
 /**
  * Servers after 0.9.8 refuse to suspend a task on promises of other jobs. Such a task is suspended on a wake-up promise of
  * its own job instead. A worker that hears of one of the others settles the wake-up promise; otherwise it times out after a
- * tenth of the job's age, at least half a minute and at most an hour. In milliseconds.
+ * share of the job's age.
  */
-const WAKE_UP = { first: 30_000, share: 0.1, longest: 3_600_000 };
+const FIRST_WAKE_UP_MS = 30_000;
+const WAKE_UP_SHARE_OF_AGE = 0.1;
+const MAX_WAKE_UP_MS = 3_600_000;
 
 /** The time-out of the promise that leaves a step's outcome to the clean-up, in milliseconds. */
-const KEPT = 60_000;
+const LATE_OUTCOME_TIMEOUT_MS = 60_000;
 
-/** In bytes: about the size of a record without its value, and more than any record has. Small records are always stored. */
-const LITTLE = 1_000;
-const MUCH = 2_000_000;
-
-/** A job has stored as much as it may. */
-export class JobFull extends NonRetryableError {
-  constructor() {
-    super(
-      `the job has stored ${MOST_OF_A_JOB} bytes, as many as one may. Put the data where it belongs (a bucket, a ` +
-        "database) and store its address, or divide the work into several jobs",
-    );
-  }
+interface LeaseOptions {
+  send: Send;
+  watch: Watch;
+  clock?: Pick<Clock, "now"> | undefined;
+  rules?: typeof RULES_OF_0_9;
+  /** What they do around the job's records; the first is outermost. */
+  features?: readonly StepFeature[];
 }
 
 export class TaskLease implements Lease {
   readonly id: string;
   readonly version: number;
-  readonly #task: string;
+  readonly taskId: string;
   readonly #deadline: number;
   readonly #createdAt: number;
   readonly #send: Send;
   readonly #watch: Watch;
   readonly #now: () => number;
   readonly #rules: typeof RULES_OF_0_9;
+  readonly #layers: Pick<StepLayers, "record">;
   /** The promises that came with the task, as they were then. */
-  readonly #given: ReadonlyMap<string, PromiseRecord>;
+  readonly #preloaded: ReadonlyMap<string, PromiseRecord>;
   /** From this number on, all records came with the task. */
-  readonly #givenFrom: number;
-  readonly #watched = new Set<string>();
+  readonly #preloadedFrom: number;
+  readonly #watchedIds = new Set<string>();
   /** How many of this lease's wake-up promises have settled. */
   #wakeUps = 0;
   #mayHaveMissed: Promise<boolean> | undefined;
-  #journal: Counted = { stored: 0, files: 0, marked: 0, run: undefined };
+  #journal: JournalCounts = { stored: 0, files: 0, marked: 0, run: undefined };
   /** The bytes stored for the job, and those of its files, including what this lease has written. */
   #stored = 0;
   #files = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
   /** One function for all promises and reads, because a watcher keeps one listener of each job. */
-  readonly #hear = (promise?: PromiseRecord) => this.onNews(promise);
+  readonly #forwardNews = (promise?: PromiseRecord) => this.onNews(promise);
 
   constructor(
     { task, promise, cleansUp, preload = [], records }: LeasedTask,
-    send: Send,
-    watch: Watch,
-    { now } = machineClock,
-    rules = { ...RULES_OF_0_9 },
+    { send, watch, clock = machineClock, rules = { ...RULES_OF_0_9 }, features = [] }: LeaseOptions,
   ) {
     this.id = cleansUp ?? task.id;
-    this.#task = task.id;
+    this.taskId = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
     this.#createdAt = promise.createdAt;
     this.#send = send;
     this.#watch = watch;
-    this.#now = now;
+    this.#now = clock.now;
     this.#rules = rules;
-    this.#given = new Map(preload.map((each) => [each.id, each]));
-    this.#givenFrom = records || Number.POSITIVE_INFINITY;
+    this.#layers = layersOf(features);
+    this.#preloaded = new Map(preload.map((each) => [each.id, each]));
+    this.#preloadedFrom = records || Number.POSITIVE_INFINITY;
   }
 
   get run(): string {
@@ -110,35 +108,31 @@ export class TaskLease implements Lease {
   }
 
   /** Writes the records of this journal's run, and continues its counts. */
-  set journal(journal: Counted) {
+  set journal(journal: JournalCounts) {
     this.#journal = journal;
     this.#stored = journal.stored;
     this.#files = journal.files;
-  }
-
-  checkRoom(value: unknown): void {
-    if (this.#stored > MOST_OF_A_JOB - MUCH) this.#refuse(bytesIn(encodeValue(value)) + LITTLE);
-  }
-
-  #refuse(bytes: number): void {
-    if (bytes > 2 * LITTLE && this.#stored + bytes > MOST_OF_A_JOB) throw new JobFull();
   }
 
   async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
     const { timeoutAt, isTimer } = this.#timeOf(when);
     const action = childOf(id, timeoutAt, { param, ...(isTimer && { tags: { "resonate:timer": "true" } }) });
     const bytes = bytesIn(action.data.param);
-    this.#refuse(bytes);
-    this.#stored += bytes;
-    this.#files += bytesOfFiles(Object(param));
-    const mark = markOf(this.#stored + this.#files);
-    const isMarked = mark <= this.#journal.marked;
-    const created = async () => {
-      if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
-      return this.#fenced(action);
+    const run = async () => {
+      this.#stored += bytes;
+      this.#files += bytesOfFiles(Object(param));
+      const mark = markOf(this.#stored + this.#files);
+      const isMarked = mark <= this.#journal.marked;
+      const [promise] = await Promise.all([this.#write(action, when), isMarked || this.#mark(mark)]);
+      return promise;
     };
-    const [promise] = await Promise.all([created(), isMarked || this.#mark(mark)]);
-    return promise;
+    return this.#layers.record({ bytes, storedBytes: this.#stored, run });
+  }
+
+  async #write(action: ReturnType<typeof childOf>, when: When): Promise<PromiseRecord> {
+    const { timeoutAt, tags } = action.data;
+    if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(tags, timerTags(timeoutAt));
+    return this.#fenced(action);
   }
 
   /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */
@@ -172,19 +166,19 @@ export class TaskLease implements Lease {
   async leave(path: string, entry: JournalEntry | undefined): Promise<void> {
     if ((await this.get(this.id))?.state !== "rejected_canceled") return;
     const id = lateOutcomeOf(this.run, path);
-    const { kind, data } = childOf(id, this.#now() + KEPT);
+    const { kind, data } = childOf(id, this.#now() + LATE_OUTCOME_TIMEOUT_MS);
     await this.#send(kind, data);
     await this.#send("promise.settle", { id, state: "resolved", value: encodeValue(entry) });
   }
 
   /** The job's record with this number, as it was when the task was acquired. */
   async record(id: string, n: number): Promise<PromiseRecord | undefined> {
-    return n < this.#givenFrom ? this.get(id) : this.#given.get(id);
+    return n < this.#preloadedFrom ? this.get(id) : this.#preloaded.get(id);
   }
 
   async get(id: string): Promise<PromiseRecord | undefined> {
-    const given = this.#given.get(id);
-    if (given && given.state !== "pending") return given;
+    const preloaded = this.#preloaded.get(id);
+    if (preloaded && preloaded.state !== "pending") return preloaded;
     const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
     if (status !== 200) throw taken(status, "promise.get");
@@ -193,17 +187,17 @@ export class TaskLease implements Lease {
 
   async watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined> {
     this.#mayHaveMissed ??= this.#wasTimedOut();
-    const isFirst = !this.#watched.has(id);
-    this.#watched.add(id);
+    const isFirst = !this.#watchedIds.has(id);
+    this.#watchedIds.add(id);
     const isFresh = fresh || (isFirst && (await this.#mayHaveMissed));
-    return this.#watch(id, isFresh, this.#hear);
+    return this.#watch(id, isFresh, this.#forwardNews);
   }
 
   /** Whether the last wake-up promise ended by itself: then news of any awaited promise may have been missed. */
   async #wasTimedOut(): Promise<boolean> {
     if (this.version < 2 || !this.#rules.refusesOthers) return false;
     // If there were several, the first timed out.
-    const promise = await this.get(leaseWakeupId(this.#task, this.version - 1));
+    const promise = await this.get(leaseWakeupId(this.taskId, this.version - 1));
     return promise !== undefined && promise.value.data === undefined;
   }
 
@@ -221,7 +215,7 @@ export class TaskLease implements Lease {
       // Waking all such jobs whenever a connection is replaced would cost more than the time until they wake by themselves.
       if (!promise) return;
       // If this request fails, the promise still times out by itself.
-      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("heard") }).catch(() => {});
+      this.#send("promise.settle", { id, state: "resolved", value: encodeValue("settled") }).catch(() => {});
     };
     for (const other of others) {
       const promise = await this.#watch(other, false, wake).catch(() => undefined);
@@ -239,9 +233,10 @@ export class TaskLease implements Lease {
    */
   async #openWakeUp(): Promise<string> {
     const now = this.#now();
-    let rest = Math.min(Math.max(WAKE_UP.first, (now - this.#createdAt) * WAKE_UP.share), WAKE_UP.longest);
+    const age = now - this.#createdAt;
+    let rest = Math.min(Math.max(FIRST_WAKE_UP_MS, age * WAKE_UP_SHARE_OF_AGE), MAX_WAKE_UP_MS);
     for (; ; rest *= 2) {
-      const id = leaseWakeupId(this.#task, this.version, this.#wakeUps);
+      const id = leaseWakeupId(this.taskId, this.version, this.#wakeUps);
       const { state } = await this.create(id, undefined, { due: Math.ceil(now + rest) });
       if (state === "pending") return id;
       this.#wakeUps += 1;
@@ -251,7 +246,7 @@ export class TaskLease implements Lease {
   async #suspend(ids: readonly string[], others: readonly string[]): Promise<"asleep" | "overtaken" | "refused"> {
     const actions = ids.map((awaited) => ({
       kind: "promise.register_callback",
-      data: { awaiter: this.#task, awaited },
+      data: { awaiter: this.taskId, awaited },
     }));
     try {
       return (await this.#ask("task.suspend", { actions })) === undefined ? "overtaken" : "asleep";
@@ -271,7 +266,7 @@ export class TaskLease implements Lease {
 
   async #armsTargetsOnly(): Promise<boolean> {
     return this.#rules.armsTargetsOnly().catch((error) => {
-      const message = `the server did not tell its rules: ${(error as Error).message}`;
+      const message = `the server did not report its rules: ${(error as Error).message}`;
       throw new LeaseLost(message, { reason: "unreachable", cause: error });
     });
   }
@@ -279,13 +274,13 @@ export class TaskLease implements Lease {
   /** Ends the job; `stored`: its size besides its arguments and this value, in bytes. @throws {LeaseLost} */
   async fulfill(state: "resolved" | "rejected", value: unknown, stored?: number): Promise<void> {
     const headers: Record<string, string> = stored === undefined ? {} : { [STORED]: String(stored) };
-    const data = { id: this.#task, state, value: { ...encodeValue(value), headers } };
+    const data = { id: this.taskId, state, value: { ...encodeValue(value), headers } };
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
 
   /** Makes a request under the lease; undefined for a suspension that came after a promise had settled. */
   async #ask(kind: string, request: object): Promise<unknown> {
-    const { status, data } = await this.#send(kind, { id: this.#task, version: this.version, ...request });
+    const { status, data } = await this.#send(kind, { id: this.taskId, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
     throw taken(status, kind);

@@ -8,9 +8,10 @@ import { fromBase64 } from "../../resonate/base64.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import type { Clock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
+import type { Lease } from "../job-lease.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { JournalWriter } from "../journal-writer.ts";
-import type { Lease, Runtime } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
 import { type Command, hasEffects } from "./commands/command.ts";
 import type { Commands } from "./commands/commands.ts";
@@ -18,9 +19,9 @@ import type { Wakeup } from "./commands/wakeup.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long steps under way may take to end, in milliseconds; at most a quarter of the clean-up's time. */
-const GRACE = 5 * SECOND;
+const MAX_GRACE_MS = 5 * SECOND;
 
-export const graceOf = (cleanup: number): number => Math.min(GRACE, cleanup / 4);
+export const graceOf = (cleanup: number): number => Math.min(MAX_GRACE_MS, cleanup / 4);
 
 interface CancellationParts {
   readonly journal: Journal;
@@ -47,26 +48,26 @@ interface Cancellation {
 }
 
 /** Tells the function, unless a record shows that it knows. @throws {LeaseLost} */
-export async function tell(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
+export async function interrupt(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
   const { journal, commands, writer, replay } = parts;
   const { at, by, reason, before } = cancellation;
   if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
   const openWork = () => [...commands.open].filter(hasEffects);
   const waiting = new Set(openWork().filter((command) => command.runningSince === 0 && !before.has(command)));
-  await handOver(parts, at);
+  await deliverSettled(parts, at);
   // An earlier worker may have handed over the same outcomes, and begun the commands that they opened.
-  const begun = new Set(openWork().filter((command) => !waiting.has(command)));
-  if (!by && (await handOutcomes(parts, cancellation, begun))) await handOver(parts, at);
-  const paths = openWork().flatMap((command) => (begun.has(command) ? [] : command.path));
+  const begunCommands = new Set(openWork().filter((command) => !waiting.has(command)));
+  if (!by && (await deliverLateOutcomes(parts, cancellation, begunCommands))) await deliverSettled(parts, at);
+  const paths = openWork().flatMap((command) => (begunCommands.has(command) ? [] : command.path));
   const unbegun = paths.length > 0 ? paths : undefined;
-  await replay.cancel(await writer.record({ kind: "cancelled", op: "", by, reason, unbegun }));
+  await replay.interrupt(await writer.record({ kind: "cancelled", op: "", by, reason, unbegun }));
 }
 
 /**
  * Hands over the winners of decided races. No call waits in such a race any more, so the function could not hear of the
  * cancellation there.
  */
-export async function handWinners(
+export async function deliverWinners(
   { commands, replay }: Pick<CancellationParts, "commands" | "replay">,
   record: (event: JournalEntry) => Promise<JournalRecord>,
 ): Promise<void> {
@@ -74,54 +75,54 @@ export async function handWinners(
     const race = [...commands.open].find(({ kind, winner }) => kind === "race" && winner);
     if (!race?.winner) return;
     const { key, failed } = race.winner;
-    await replay.hand(race, await record({ kind: "race", op: race.path, winner: key, ...(failed && { failed }) }));
+    await replay.deliver(race, await record({ kind: "race", op: race.path, winner: key, ...(failed && { failed }) }));
   }
 }
 
 /** Hands over the awaited outcomes that had settled by `at`: they may have reached the function before its worker died. */
-async function handOver(parts: CancellationParts, at: number): Promise<void> {
+async function deliverSettled(parts: CancellationParts, at: number): Promise<void> {
   const { commands, awaitables, writer, replay } = parts;
   for (;;) {
-    await handWinners(parts, (event) => writer.record(event));
+    await deliverWinners(parts, (event) => writer.record(event));
     for (const command of commands.open) awaitables.locate(command);
-    await awaitables.lookAround();
+    await awaitables.readDue();
     const { next } = awaitables;
-    const settled = next?.awaited?.settled;
+    const settled = next?.awaitedPromise?.settlement;
     if (!next || !settled || (settled.settledAt ?? 0) > at) return;
     writer.reached(next.path);
-    await replay.handAwaited(next, settled);
+    await replay.deliverAwaited(next, settled);
   }
 }
 
 /** Waits a short while for outcomes of steps that were under way, and hands them over. Resolves with whether any came. */
-async function handOutcomes(
+async function deliverLateOutcomes(
   parts: CancellationParts,
   { at, endsWith }: Cancellation,
-  begun: ReadonlySet<Command>,
+  begunCommands: ReadonlySet<Command>,
 ): Promise<boolean> {
   const { writer, replay, lease, wakeup, clock, runtime } = parts;
   const end = clock.now() + graceOf(runtime.deadline - clock.now());
-  const left = new Map<string, Command>();
-  for (const command of begun) {
+  const openCommands = new Map<string, Command>();
+  for (const command of begunCommands) {
     if (command.isOver || (command.pause && command.pause.due > at)) continue;
     const id = lateOutcomeOf(lease.run, command.path);
     await lease.create(id, undefined, { until: Math.ceil(end) });
-    left.set(id, command);
+    openCommands.set(id, command);
   }
-  let isHanded = false;
+  let hasDelivered = false;
   for (;;) {
     wakeup.reset();
     const isLast = clock.now() >= end;
-    for (const [id, command] of left) {
+    for (const [id, command] of openCommands) {
       const promise = await lease.watch(id, isLast);
       if (!promise || (promise.state === "pending" && !isLast)) continue;
-      left.delete(id);
+      openCommands.delete(id);
       const event = entryIn(promise);
       if (!event || command.isOver || (await endsWith(event))) continue;
-      await replay.hand(command, await writer.record(event));
-      isHanded = true;
+      await replay.deliver(command, await writer.record(event));
+      hasDelivered = true;
     }
-    if (left.size === 0 || isLast) return isHanded;
+    if (openCommands.size === 0 || isLast) return hasDelivered;
     await wakeup.wait(end);
   }
 }

@@ -5,7 +5,7 @@ import { replay } from "../../../testing/replay.ts";
 import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../author/context.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
-import { LeaseLost } from "../runtime.ts";
+import { LeaseLost } from "../job-lease.ts";
 
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const there = { kind: "there", args: { parse: (value: unknown) => value as object } };

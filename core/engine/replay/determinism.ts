@@ -4,23 +4,23 @@ import { difference, returned, toStored } from "../../author/values.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { Command } from "./commands/command.ts";
 
-const TO_DO = "Outside of steps only what ctx returns is awaited: put the rest into a step";
+const ADVICE_ON_AWAITS = "Outside of steps only what ctx returns is awaited: put the rest into a step";
 
 /** Rule 2, for a call or an end after a foreign await. */
-export const AWAITED = `after an await of something that is not ctx's. ${TO_DO}`;
+export const AFTER_FOREIGN_AWAIT = `after an await of something that is not ctx's. ${ADVICE_ON_AWAITS}`;
 
 /** Rule 2, for a function that waits although no outcome is left that could move it on. */
-export const WAITS = `waits for something that is not ctx's, or for a branch that was given up. ${TO_DO}`;
+export const WAITS_FOR_SOMETHING_ELSE = `waits for something that is not ctx's, or for a branch that was given up. ${ADVICE_ON_AWAITS}`;
 
 /** Rules 1 and 3, for a function whose second pass differs from the first. */
-export const DIFFERS =
+export const ADVICE_ON_DIFFERENCES =
   "What may differ the second time (a request, a random number, the time of day) is in a step, a step changes nothing outside of itself but returns it, and nothing that a module keeps between runs (a cache, a counter) decides what is called";
 
 /** The code does not fit the journal: the job is left as it is until code that fits is back. */
 export class Blocked extends Error {}
 
 /** A possible cause of a mismatch. Left out of the message when a second pass of the same code differs. */
-export const CHANGED = "The code has changed, or ";
+export const CODE_CHANGED = "The code has changed, or ";
 
 /** The error for a journal entry at which the function issued the commands `instead`, ended, or issued nothing. */
 export function mismatch(entry: JournalEntry, instead: readonly Command[], end: FunctionEnd): Blocked {
@@ -28,13 +28,13 @@ export function mismatch(entry: JournalEntry, instead: readonly Command[], end: 
   const came = instead
     .slice(0, 3)
     .map((each) => (each.kind === kind ? `"${each.path}"` : `${each.kind} "${each.path}"`));
-  const nothing = end ? ended(end) : `nothing came. ${CHANGED}it ${WAITS}`;
+  const nothing = end ? endInWords(end) : `nothing came. ${CODE_CHANGED}it ${WAITS_FOR_SOMETHING_ELSE}`;
   return new Blocked(
     `${kind} "${entry.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
   );
 }
 
-function ended(end: NonNullable<FunctionEnd>): string {
+function endInWords(end: NonNullable<FunctionEnd>): string {
   if (!("error" in end)) return "the function ended";
   const { message, at = "" } = toStored(end.error);
   return `the function threw: ${message}${at}`;
@@ -63,19 +63,19 @@ function somethingElse(did: string, one: unknown, other: unknown): string | unde
 }
 
 /** For a function that went on after it had called `ctx.continueAs`. */
-export const NOT_RETURNED =
+export const CONTINUATION_NOT_RETURNED =
   "the function returned something else after ctx.continueAs(…): write return ctx.continueAs(args), which ends it";
 
 /** For a loop that waits for a time by `ctx.now` alone. */
-export const NEVER_LATER =
+export const ADVICE_ON_TIME_LOOPS =
   "was called 10,000 times without an await in between: it is the time of the last outcome of a call, and moves on with the next. Write await ctx.sleep(name, ms) in the loop";
 
 /** For an endless loop in a test. */
-export const ENDLESS =
+export const ADVICE_ON_ENDLESS_LOOPS =
   "does its loop end? One that goes on for as long as the job lives ends each turn with return ctx.continueAs(args)";
 
 /** Advice for a call that nothing awaits. */
-export const UNAWAITED =
+export const ADVICE_ON_UNAWAITED_CALLS =
   "Each call of ctx is awaited before the function returns; forEach awaits nothing: write for … of, or ctx.all(items, async (ctx, item) => …)";
 
 /** Rule 2, for a result that changed after the function had returned it: the change would be lost. */
@@ -83,18 +83,18 @@ export function changedSince(value: unknown): string | undefined {
   const whole = typeof value === "object" && value !== null ? returned.get(value) : undefined;
   const path = whole && difference(value, whole);
   if (path === undefined) return undefined;
-  return `what the function returned changed after it had ended${path && `, at ${path}`}. ${UNAWAITED}`;
+  return `what the function returned changed after it had ended${path && `, at ${path}`}. ${ADVICE_ON_UNAWAITED_CALLS}`;
 }
 
 /** Rule 2, for a failure that nothing awaits. */
-export function unhandled(reason: unknown, what = "what the function began"): string {
-  return `${what} has failed, and nothing awaits it: ${toStored(reason).message}. ${UNAWAITED}`;
+export function unhandledFailure(reason: unknown, what = "what the function began"): string {
+  return `${what} has failed, and nothing awaits it: ${toStored(reason).message}. ${ADVICE_ON_UNAWAITED_CALLS}`;
 }
 
 /** For a job that waits only for sleeps that end after its deadline, and so can only time out. */
 export function tooLate(waiting: readonly Command[], deadline: number): string | undefined {
   const [sleep] = waiting;
-  if (!sleep || !waiting.every(({ kind, awaited }) => kind === "sleep" && (awaited?.due ?? 0) > deadline))
+  if (!sleep || !waiting.every(({ kind, awaitedPromise }) => kind === "sleep" && (awaitedPromise?.due ?? 0) > deadline))
     return undefined;
   return `sleep "${sleep.path}" would end after the job's deadline, ${new Date(deadline).toISOString()}: give the definition a longer one`;
 }

@@ -10,15 +10,21 @@ import { type Guarded, inside } from "../guard/guard.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Command } from "./commands/command.ts";
 import type { Wakeup } from "./commands/wakeup.ts";
-import { AWAITED, type FunctionEnd, NEVER_LATER, NOT_RETURNED, unhandled } from "./determinism.ts";
+import {
+  ADVICE_ON_TIME_LOOPS,
+  AFTER_FOREIGN_AWAIT,
+  CONTINUATION_NOT_RETURNED,
+  type FunctionEnd,
+  unhandledFailure,
+} from "./determinism.ts";
 
 /** How often a function may call `ctx.now` without an await in between: more is a loop that would never end. */
-const MOST_LOOKS = 10_000;
+const MAX_NOW_CALLS = 10_000;
 
 export class FunctionPass implements Guarded {
   readonly #clock: Clock;
   readonly #wakeup: Wakeup;
-  readonly #afterwards: (() => void)[] = [];
+  readonly #pendingActions: (() => void)[] = [];
   /** Whether the function runs now. */
   isOpen = false;
   /** The number of the newest window, counted from 1, and the command whose outcome opened it. */
@@ -28,19 +34,19 @@ export class FunctionPass implements Guarded {
   /** The arguments of the next run, after `ctx.continueAs`. Calls that the function then makes in `finally` still end. */
   next: { args: unknown } | undefined;
   /** The first rule that the function broke. The job ends with it, even if the function catches it. */
-  broken: NondeterminismError | undefined;
+  brokenRule: NondeterminismError | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */
-  isTold = false;
+  isInterrupted = false;
   /** What the function was told, and in which window. Groups that were open then end with their last item or branch. */
-  told: { error: Error; window: number; reason: string | undefined } | undefined;
+  interruption: { error: Error; window: number; reason: string | undefined } | undefined;
   /** Whether the deadline has come. Until the function knows, failures of attempts are not recorded. */
   isLate = false;
   /** When all questions, callbacks and retries of the function end at the latest, in milliseconds since the epoch. */
   waitsUntil: number;
   #now: number;
-  #looks = 0;
+  #nowCalls = 0;
 
   constructor(
     clock: Clock,
@@ -66,50 +72,50 @@ export class FunctionPass implements Guarded {
 
   /** The server's time of the newest outcome that the function knows of: the same in each pass. */
   now(): number {
-    this.#looks += 1;
-    if (this.#looks > MOST_LOOKS) throw this.breaks(`ctx.now()${sourceLine()} ${NEVER_LATER}`);
+    this.#nowCalls += 1;
+    if (this.#nowCalls > MAX_NOW_CALLS) throw this.ruleBroken(`ctx.now()${sourceLine()} ${ADVICE_ON_TIME_LOOPS}`);
     return this.#now;
   }
 
   /** Opens a window: hands over an outcome of the time `at`, and lets the function run until it waits. */
-  async moveOn(hand: () => void, cause?: Command, at = 0): Promise<void> {
+  async moveOn(deliver: () => void, cause?: Command, at = 0): Promise<void> {
     // Lets the microtasks of running steps finish: they must not find the window open.
     if (!this.isReplaying) await this.#clock.turn();
     this.isOpen = true;
     this.window += 1;
     this.cause = cause;
     this.#now = Math.max(this.#now, at);
-    this.#looks = 0;
+    this.#nowCalls = 0;
     try {
-      hand();
+      deliver();
     } finally {
       await whenDrained(() => {
         this.isOpen = false;
       });
     }
-    for (const action of this.#afterwards.splice(0)) action();
+    for (const action of this.#pendingActions.splice(0)) action();
   }
 
   /** Runs an action outside of windows: at once, or when the open one closes. */
   afterwards(action: () => void): void {
-    if (this.isOpen) this.#afterwards.push(action);
+    if (this.isOpen) this.#pendingActions.push(action);
     else action();
   }
 
-  breaks(words: string): NondeterminismError {
-    this.broken ??= new NondeterminismError(words);
+  ruleBroken(message: string): NondeterminismError {
+    this.brokenRule ??= new NondeterminismError(message);
     this.#wakeup.wake();
-    return this.broken;
+    return this.brokenRule;
   }
 
   /** Something that the function started has failed, and nothing awaits it. */
-  unhandled(reason: unknown): void {
-    this.breaks(unhandled(reason));
+  unhandledRejection(reason: unknown): void {
+    this.ruleBroken(unhandledFailure(reason));
   }
 
   #ended(end: NonNullable<FunctionEnd>): void {
-    if (!this.isOpen) this.breaks(`the function ended ${AWAITED}`);
-    if (this.next && "value" in end) this.breaks(NOT_RETURNED);
+    if (!this.isOpen) this.ruleBroken(`the function ended ${AFTER_FOREIGN_AWAIT}`);
+    if (this.next && "value" in end) this.ruleBroken(CONTINUATION_NOT_RETURNED);
     this.end ??= end;
     this.#wakeup.wake();
   }

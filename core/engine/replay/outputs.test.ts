@@ -2,10 +2,8 @@
 import { expect, test } from "vitest";
 import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR, MINUTE } from "../../author/context.ts";
-import { LEFT_OUT } from "../../author/event.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { outputId } from "../../resonate/ids.ts";
-import { MOST_OF_A_JOB } from "../../resonate/size.ts";
 
 const outputsOf = ({ sim }: SimulatedJob, most: number): unknown[] =>
   Array.from({ length: most }, (_, i) => {
@@ -60,10 +58,15 @@ test("an output that the deadline gives up is written before those of the clean-
     {
       deadline: HOUR,
       // The output has not begun at the deadline, as the worker cannot confirm its lease until then.
-      beforeAttempt: async () => {
-        attempts += 1;
-        if (attempts === 1) await simulated.clock.pause(HOUR + MINUTE);
-      },
+      steps: [
+        {
+          attempt: async (_attempt, next) => {
+            attempts += 1;
+            if (attempts === 1) await simulated.clock.pause(HOUR + MINUTE);
+            return next();
+          },
+        },
+      ],
     },
   );
   await simulated.toEnd();
@@ -92,14 +95,4 @@ test("an output that was given up by a worker that died before it wrote it is wr
   simulated.journal.outputs.clear();
   await simulated.next();
   expect(simulated.cost.requests).toBe(warm + 1);
-});
-
-test("an output that the job has no room for leaves a placeholder, which readers pass", async () => {
-  const simulated = new SimulatedJob(async (ctx: Context) => {
-    await ctx.emit("x".repeat(49_000)).catch(() => ctx.emit("a little"));
-    await ctx.sleep("a while", HOUR);
-  });
-  simulated.journal.stored = MOST_OF_A_JOB - 40_000;
-  await simulated.execute();
-  expect(outputsOf(simulated, 3)).toEqual([LEFT_OUT, "a little", undefined]);
 });

@@ -34,58 +34,60 @@ export class Replay {
   async all(): Promise<void> {
     const { journal, commands, awaitables } = this.#parts;
     this.#refuseBroken(0);
-    let handed = 0;
+    let lastDelivered = 0;
     for (const record of journal.events) {
       const { event } = record;
       // Reads the awaited promises together: there may be hundreds.
-      if (event.after) await awaitables.lookAround();
+      if (event.after) await awaitables.readDue();
       for (const path of event.after ?? []) {
-        await this.heard(path, event);
-        this.#refuseBroken(handed);
+        await this.deliverAgain(path, event);
+        this.#refuseBroken(lastDelivered);
       }
-      if (event.kind === "heard") continue;
+      if (event.kind === "reached" || event.kind === "alive") continue;
       if (event.kind === "cancelled") {
-        await this.cancel(record);
-        handed = record.n;
+        await this.interrupt(record);
+        lastDelivered = record.n;
         continue;
       }
       const command = commands.get(event.op);
       if (!command || !fits(command, event)) throw this.#mismatch(event, command);
-      await this.hand(command, record);
-      handed = record.n;
-      this.#refuseBroken(handed);
+      await this.deliver(command, record);
+      lastDelivered = record.n;
+      this.#refuseBroken(lastDelivered);
     }
   }
 
   /** Hands over an awaited outcome that has reached the function before. @throws {Blocked} */
-  async heard(path: string, event: JournalEntry): Promise<void> {
+  async deliverAgain(path: string, event: JournalEntry): Promise<void> {
     const { commands, awaitables } = this.#parts;
     const command = commands.get(path);
     if (command) awaitables.locate(command);
-    if (!command?.awaited) throw this.#mismatch(event, command);
+    if (!command?.awaitedPromise) throw this.#mismatch(event, command);
     if (command.isOver) return;
-    if (!command.awaited.settled) await awaitables.look(command, false);
-    if (!command.awaited.settled) await awaitables.look(command, true);
-    const { settled } = command.awaited;
-    const now = this.#parts.pass.broken ? "was removed since then: cancel this job and start it again" : "is open now";
-    if (!settled) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but ${now}`);
-    await this.handAwaited(command, settled);
+    if (!command.awaitedPromise.settlement) await awaitables.read(command, false);
+    if (!command.awaitedPromise.settlement) await awaitables.read(command, true);
+    const { settlement } = command.awaitedPromise;
+    const now = this.#parts.pass.brokenRule
+      ? "was removed since then: cancel this job and start it again"
+      : "is open now";
+    if (!settlement) throw new Blocked(`${command.kind} "${path}" had ended when its outcome was used, but ${now}`);
+    await this.deliverAwaited(command, settlement);
   }
 
   /** Rejects all calls that the function waits in, because the job was cancelled or its deadline has come. */
-  async cancel({ event, promise }: JournalRecord): Promise<void> {
+  async interrupt({ event, promise }: JournalRecord): Promise<void> {
     const { commands, pass, runtime } = this.#parts;
-    pass.isTold = true;
+    pass.isInterrupted = true;
     pass.waitsUntil = Math.max(pass.waitsUntil, runtime.cleanupUntil ?? 0);
     const { by, reason } = event.kind === "cancelled" ? event : {};
     await pass.moveOn(
       () => {
-        const open = commands.cancel(pass.window);
+        const open = commands.closeForInterruption(pass.window);
         const unbegun = new Set("unbegun" in event ? event.unbegun : []);
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const paths = unfinished.map(({ path }) => path);
         const error = by === "deadline" ? new DeadlineExceeded(paths, reason) : new JobCancelled(paths);
-        pass.told = { error, window: pass.window, reason };
+        pass.interruption = { error, window: pass.window, reason };
         for (const { reject } of open) reject(error);
       },
       undefined,
@@ -94,7 +96,7 @@ export class Replay {
   }
 
   /** Applies a record, and hands over the outcome if it holds one. @throws {Blocked} */
-  async hand(command: Command, record: JournalRecord): Promise<void> {
+  async deliver(command: Command, record: JournalRecord): Promise<void> {
     const { n, event, promise } = record;
     switch (event.kind) {
       case "sleep":
@@ -104,7 +106,7 @@ export class Replay {
         command.isRunning = false;
         return;
       case "begin":
-        command.begun = { n, at: event.at };
+        command.beginning = { n, at: event.at };
         return;
       case "retry":
         command.attempts = event.attempt;
@@ -132,7 +134,7 @@ export class Replay {
   }
 
   /** Hands over the outcome of a sleep, a question, a callback or another job. */
-  async handAwaited(command: Command, settled: PromiseRecord): Promise<void> {
+  async deliverAwaited(command: Command, settled: PromiseRecord): Promise<void> {
     await this.#settle(command, settled.settledAt ?? 0, () => {
       const isResolved = settled.state === "resolved";
       if (command.kind === "sleep") command.resolve(undefined);
@@ -161,16 +163,17 @@ export class Replay {
    * Blocks the job if the function breaks a rule although later records exist: the code must have changed, since code
    * that broke the rule before would have left none. Records of the same batch as the last one handed over may exist.
    */
-  #refuseBroken(handed: number): void {
-    const { broken } = this.#parts.pass;
+  #refuseBroken(lastDelivered: number): void {
+    const { brokenRule } = this.#parts.pass;
     const last = this.#parts.journal.events.at(-1);
-    if (broken && last && (last.event.with ?? last.n) > handed) throw new Blocked(broken.message);
+    if (brokenRule && last && (last.event.with ?? last.n) > lastDelivered) throw new Blocked(brokenRule.message);
   }
 
   #mismatch(event: JournalEntry, command: Command | undefined): Blocked {
     const { journal, commands, pass } = this.#parts;
-    const known = new Set(journal.events.map((each) => each.event.op));
-    const instead = command && !command.isOver ? [command] : [...commands.open].filter(({ path }) => !known.has(path));
+    const recordedPaths = new Set(journal.events.map((each) => each.event.op));
+    const instead =
+      command && !command.isOver ? [command] : [...commands.open].filter(({ path }) => !recordedPaths.has(path));
     return mismatch(event, instead, pass.end);
   }
 }

@@ -8,13 +8,13 @@ import type { FunctionPass } from "./function-pass.ts";
 export class StateReport {
   readonly #commands: Commands;
   readonly #pass: FunctionPass;
-  readonly #spending: Spending;
+  readonly #spending: Spending | undefined;
   readonly #runtime: Runtime;
   /** The newest progress that the function or a step has reported. */
-  newest: Progress | undefined;
+  newestProgress: Progress | undefined;
 
-  constructor(commands: Commands, pass: FunctionPass, spending: Spending, runtime: Runtime) {
-    this.newest = runtime.run?.before.progress;
+  constructor(commands: Commands, pass: FunctionPass, spending: Spending | undefined, runtime: Runtime) {
+    this.newestProgress = runtime.run?.before.progress;
     this.#commands = commands;
     this.#pass = pass;
     this.#spending = spending;
@@ -23,29 +23,39 @@ export class StateReport {
 
   /** Takes the progress that the function or a step reports. */
   progress(done: number | string, total?: number, message?: string): void {
-    const said = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
-    this.newest = typeof done === "string" ? { message: done } : { done, ...said };
-    if (!this.#pass.isReplaying) this.tell();
+    const details = { ...(total !== undefined && { total }), ...(message !== undefined && { message }) };
+    this.newestProgress = typeof done === "string" ? { message: done } : { done, ...details };
+    if (!this.#pass.isReplaying) this.send();
   }
 
-  tell(): void {
+  send(): void {
     const state = stateOf(this.#commands);
     const { onState, run } = this.#runtime;
     // Clients would take a question of the same name in a later run for the one that they answered.
     if (run) for (const each of state.questions) each.key = `${each.key}, run ${run.n}`;
-    onState?.({ ...state, progress: this.newest, spent: this.#spending.all, run: run?.n });
+    onState?.({ ...state, progress: this.newestProgress, spent: this.#spending?.all, run: run?.n });
   }
 }
 
 function stateOf({ open: commands, emitted: all, events }: Commands): ExecutionState {
-  const told = { emitted: all - events || undefined, events: events || undefined };
-  const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...told };
-  for (const { kind, path, attempts, runningSince, lastError, pause, awaited, question, isRunning } of commands) {
+  const outputs = { emitted: all - events || undefined, events: events || undefined };
+  const state: ExecutionState = { steps: [], awaiting: 0, callbacks: [], questions: [], ...outputs };
+  for (const {
+    kind,
+    path,
+    attempts,
+    runningSince,
+    lastError,
+    pause,
+    awaitedPromise,
+    question,
+    isRunning,
+  } of commands) {
     if (kind === "await") state.awaiting += 1;
     else if (kind === "callback") state.callbacks.push(path);
-    else if (question && awaited) state.questions.push({ key: path, promiseId: awaited.id, question });
-    else if (awaited?.due !== undefined) {
-      state.sleepingUntil = Math.min(awaited.due, state.sleepingUntil ?? awaited.due);
+    else if (question && awaitedPromise) state.questions.push({ key: path, promiseId: awaitedPromise.id, question });
+    else if (awaitedPromise?.due !== undefined) {
+      state.sleepingUntil = Math.min(awaitedPromise.due, state.sleepingUntil ?? awaitedPromise.due);
     } else if (isRunning || pause) {
       state.steps.push({
         name: path,

@@ -3,7 +3,7 @@ import { isFinal } from "../../author/values.ts";
 import { backoff } from "../../resonate/pacing/backoff.ts";
 
 /** No attempt begins with less time than this before the job's deadline, in milliseconds. */
-const SHORTEST_ATTEMPT = 2 * SECOND;
+const MIN_ATTEMPT_MS = 2 * SECOND;
 
 /** The failed attempts of a step. */
 interface Failure {
@@ -32,10 +32,10 @@ export function pauseAfter(
   if (attempts >= maxAttempts) return undefined;
   const wait = backoff(attempts, { base: initialInterval, max: maxInterval }, random);
   // Never sooner than asked for; the random part on top spreads jobs that were rejected together.
-  const asked = error instanceof RetryableError ? error.retryAfter : undefined;
-  const hasAsked = typeof asked === "number" && !Number.isNaN(asked);
-  const pause = hasAsked ? Math.max(wait, asked + Math.round(500 * random)) : wait;
+  const retryAfter = error instanceof RetryableError ? error.retryAfter : undefined;
+  const hasRetryAfter = typeof retryAfter === "number" && !Number.isNaN(retryAfter);
+  const pause = hasRetryAfter ? Math.max(wait, retryAfter + Math.round(500 * random)) : wait;
   // False also where an option is no number: the record of the pause needs one.
-  const isInTime = now + pause <= Math.min(since + maxDuration, deadline - SHORTEST_ATTEMPT);
+  const isInTime = now + pause <= Math.min(since + maxDuration, deadline - MIN_ATTEMPT_MS);
   return isInTime ? pause : undefined;
 }

@@ -1,77 +1,92 @@
-/** The work of commands: a record, a look, or an attempt of a step, up to an outcome or to the pause before the next. */
-import { NondeterminismError, type Retry } from "../../author/context.ts";
+/** The work of commands: a record, a check, or an attempt at a step, up to an outcome or to the pause before the next. */
+import { NondeterminismError } from "../../author/context.ts";
 import { isFinal, storable, toStored } from "../../author/values.ts";
-import type { Command, Work } from "../replay/commands/command.ts";
-import { LeaseLost } from "../runtime.ts";
+import { LeaseLost } from "../job-lease.ts";
+import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
+import type { StepFailure, StepOutcome, StepWork } from "../step-feature.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 import { pauseAfter } from "./retry.ts";
-import { performLooks } from "./until.ts";
-
-type Attempts = Extract<Work, { do: "attempt" }>;
+import { performChecks } from "./until.ts";
 
 export function perform(parts: StepParts, command: Command, work: Work): Promise<void> {
   if (work.do === "record") return parts.writer.post(command, work.entry, work.when);
-  return work.do === "look" ? performLooks(parts, command, work) : performStep(parts, command, work);
+  return work.do === "check" ? performChecks(parts, command, work) : performStep(parts, command, work);
 }
 
-async function performStep(parts: StepParts, command: Command, { fn, options }: Attempts): Promise<void> {
-  const { path } = command;
-  const kind = command.kind as "step" | "start" | "emit";
-  const { retry, atMostOnce = false } = options;
-  const earlier = parts.runtime.memo?.get(path);
-  if (earlier?.event.kind === kind && !earlier.event.error) {
-    await parts.writer.post(command, { kind, op: path, value: earlier.value });
-    return;
-  }
-  if (atMostOnce && command.begun) {
-    const message = `it was begun at ${new Date(command.begun.at).toISOString()}, and whether it had its effect is unknown: it is not repeated`;
-    await parts.writer.post(command, { kind, op: path, error: { name: "NonRetryableError", message } });
-    return;
-  }
-  // A worker may wait for hours until the limits of the step allow the attempt, and has done nothing until then.
-  const begins = () => parts.writer.post(command, { kind: "begin", of: "step", op: path, at: parts.clock.now() });
-  let value: unknown;
-  try {
-    value = storable(await attempt(parts, command, fn, options, atMostOnce ? begins : undefined), `step "${path}"`);
-    parts.lease.checkRoom?.(value);
-  } catch (error) {
-    if (command.isCut && parts.signal.aborted) parts.writer.leave(command);
-    if (error instanceof LeaseLost) throw error;
-    if (command.isOver || parts.signal.aborted) return;
-    if (isCutOff(parts)) command.isRunning = false;
-    else if (error instanceof NondeterminismError) parts.pass.breaks(error.message);
-    else await failed(parts, command, kind, error, atMostOnce ? false : retry);
-    return;
-  }
-  // Outside of the `try`: if the record can no longer be written, `post` rejects, and the outcome has been left already.
-  const entry = { kind, op: path, value };
+async function performStep(
+  parts: StepParts,
+  command: Command,
+  { fn, options }: Extract<Work, { do: "attempt" }>,
+): Promise<void> {
+  const kind = command.kind as StepWork["kind"];
+  const op = command.path;
+  const step = {
+    kind,
+    path: op,
+    options,
+    begunAt: command.beginning?.at,
+    job: parts.runtime,
+    retry: options.retry,
+    run: () => tryOnce(parts, command, fn, step),
+  };
+  const outcome = await parts.layers.step(step);
+  if (!outcome) return;
+  if ("error" in outcome) return recordFailure(parts, command, step, outcome);
+  const entry = { kind, op, value: outcome.value };
   if (command.isCut) parts.writer.leave(command, entry);
   else await parts.writer.post(command, entry);
 }
 
-async function failed(
-  { runtime, clock, writer, pass }: StepParts,
+async function tryOnce(
+  parts: StepParts,
   command: Command,
-  kind: "step" | "start" | "emit",
-  error: unknown,
-  retry: Retry | false | undefined,
-): Promise<void> {
-  const attempts = command.attempts + 1;
-  const now = clock.now();
-  const since = command.attempts === 0 ? now : command.failingSince;
-  const { log, errors } = runtime;
-  const pause = pauseAfter(error, retry, { attempts, since, now, deadline: pass.waitsUntil });
-  const gaveUp = pause === undefined && retry !== false && !isFinal(error);
-  const stored = toStored(error, gaveUp ? attempts : undefined, errors);
-  const op = command.path;
-  const fields = { step: op, attempt: attempts, reason: stored.message };
-  runtime.onFailure?.(error, { ...fields, ...(pause !== undefined && { retry_in_ms: pause }) });
-  if (pause === undefined) {
-    log.warn("step failed", fields);
-    await writer.post(command, { kind, op, error: stored });
-  } else {
-    log.warn("attempt failed", { ...fields, retry_in_ms: pause });
-    const due = Math.ceil(now + pause);
-    await writer.post(command, { kind: "retry", op, attempt: attempts, since, error: stored }, { due });
+  fn: StepFunction,
+  { path, options, retry }: StepWork,
+): Promise<StepOutcome | undefined> {
+  const { clock, pass, signal, writer } = parts;
+  try {
+    return { value: storable(await attempt(parts, command, fn, options), `step "${path}"`) };
+  } catch (error) {
+    if (command.isCut && signal.aborted) writer.leave(command);
+    if (error instanceof LeaseLost) throw error;
+    if (command.isOver || signal.aborted) return undefined;
+    if (isCutOff(parts)) {
+      command.isRunning = false;
+      return undefined;
+    }
+    if (error instanceof NondeterminismError) {
+      pass.ruleBroken(error.message);
+      return undefined;
+    }
+    const now = clock.now();
+    const attempts = command.attempts + 1;
+    const failure = { attempts, since: failingSince(command, now), now, deadline: pass.waitsUntil };
+    return { error, attempt: attempts, retryInMs: pauseAfter(error, retry, failure) };
   }
 }
+
+async function recordFailure(
+  { runtime, clock, writer }: StepParts,
+  command: Command,
+  { kind, path: op, retry }: StepWork,
+  { error, attempt, retryInMs }: StepFailure,
+): Promise<void> {
+  if (attempt === undefined)
+    return writer.post(command, { kind, op, error: toStored(error, undefined, runtime.errors) });
+  const hasGivenUp = retryInMs === undefined && retry !== false && !isFinal(error);
+  const stored = toStored(error, hasGivenUp ? attempt : undefined, runtime.errors);
+  const failed = { step: op, attempt, reason: stored.message, retryInMs };
+  runtime.onFailedAttempt?.(error, failed);
+  if (retryInMs === undefined) {
+    runtime.log.warn("step failed", { step: op, attempt, reason: stored.message });
+    return writer.post(command, { kind, op, error: stored });
+  }
+  runtime.log.warn("attempt failed", { step: op, attempt, reason: stored.message, retry_in_ms: retryInMs });
+  const now = clock.now();
+  const entry = { kind: "retry" as const, op, attempt, since: failingSince(command, now), error: stored };
+  return writer.post(command, entry, { due: Math.ceil(now + retryInMs) });
+}
+
+/** When the first attempt at a step failed, if another fails now. */
+const failingSince = ({ attempts, failingSince }: Command, now: number): number =>
+  attempts === 0 ? now : failingSince;

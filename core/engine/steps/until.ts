@@ -1,32 +1,32 @@
 /**
- * The looks of an `until`. They are due at whole multiples of `every` after the first, and the last one when `for` has passed.
- * The pause before each is a promise whose id holds the number of the look. Looks leave no records, so each costs the same
+ * The checks of an `until`. They are due at whole multiples of `every` after the first, and the last one when `for` has passed.
+ * The pause before each is a promise whose id holds the number of the check. Checks leave no records, so each costs the same
  * however many came before.
  */
 import { NondeterminismError, SECOND } from "../../author/context.ts";
 import { isFinal, storable, toStored } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { lookId } from "../../resonate/ids.ts";
-import { words } from "../clock.ts";
+import { durationInWords } from "../clock.ts";
+import { LeaseLost } from "../job-lease.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
-import { LeaseLost } from "../runtime.ts";
 import { attempt, isCutOff, type StepParts } from "./attempt.ts";
 
 const kind = "until";
 
-/** Makes the look that is due, if there is one, up to an outcome or to the pause before the next look. */
-export async function performLooks(
+/** Makes the check that is due, if there is one, up to an outcome or to the pause before the next check. */
+export async function performChecks(
   parts: StepParts,
   command: Command,
-  { check, every, for: patience }: Extract<Work, { do: "look" }>,
+  { check, every, for: maxDuration }: Extract<Work, { do: "check" }>,
 ): Promise<void> {
   const { lease, clock, pass, writer } = parts;
   const op = command.path;
-  if (!command.begun) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
+  if (!command.beginning) await writer.post(command, { kind: "begin", of: kind, op, at: clock.now() });
   if (command.isOver) return;
-  const { n, at } = command.begun ?? { n: 0, at: 0 };
-  const span = patience ?? Number.POSITIVE_INFINITY;
-  // Before the job's deadline the last look is a regular one, so that time is left for what the function does next.
+  const { n, at } = command.beginning ?? { n: 0, at: 0 };
+  const span = maxDuration ?? Number.POSITIVE_INFINITY;
+  // Before the job's deadline the last check is a regular one, so that time is left for what the function does next.
   const end = Math.min(at + span, pass.waitsUntil - SECOND);
   for (let k = Math.floor((clock.now() - at) / every) + 1; ; k++) {
     const next = k * every > span ? at + span : at + k * every;
@@ -34,15 +34,15 @@ export async function performLooks(
     const isLast = next > end || clock.now() >= end || (k - 1) * every >= span;
     const due = Math.ceil(next);
     const id = lookId(lease.run, n, k);
-    // The execution that creates the next pause makes the look before it; an execution that finds the pause does not.
+    // The execution that creates the next pause makes the check before it; an execution that finds the pause does not.
     const by = crypto.randomUUID();
     const pause = isLast ? undefined : await lease.create(id, { by }, { due });
     const isOurs = !pause || (decodeValue(pause.param) as { by?: unknown } | undefined)?.by === by;
     if (!isOurs && pause.state !== "pending") continue;
-    if (isOurs && (await look(parts, command, check))) return;
+    if (isOurs && (await isOverAfter(parts, command, check))) return;
     if (isLast) {
       const why = command.lastError === undefined ? "" : `: ${command.lastError}`;
-      const message = `"${op}" did not come about within ${words(Math.max(end - at, 0))}${why}`;
+      const message = `"${op}" did not come about within ${durationInWords(Math.max(end - at, 0))}${why}`;
       await writer.post(command, { kind, op, error: { name: "NonRetryableError", message } });
       return;
     }
@@ -52,12 +52,11 @@ export async function performLooks(
   }
 }
 
-/** Resolves with whether it was the last look: it found something, or no look ever will. */
-async function look(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
+/** Makes one check; resolves with whether it was the last: it found something, or no check ever will. */
+async function isOverAfter(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
   const op = command.path;
   try {
     const value = storable(await attempt(parts, command, check), `"${op}"`);
-    parts.lease.checkRoom?.(value);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;
@@ -68,7 +67,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
     if (command.isOver || parts.signal.aborted) return true;
     if (isCutOff(parts)) return false;
     if (error instanceof NondeterminismError) {
-      parts.pass.breaks(error.message);
+      parts.pass.ruleBroken(error.message);
       return true;
     }
     command.attempts += 1;
@@ -78,7 +77,7 @@ async function look(parts: StepParts, command: Command, check: StepFunction): Pr
       return true;
     }
     command.lastError = stored.message;
-    parts.runtime.log.warn("look failed", { step: op, reason: stored.message });
+    parts.runtime.log.warn("check failed", { step: op, reason: stored.message });
     return false;
   }
 }

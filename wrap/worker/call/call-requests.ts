@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
 import { NonRetryableError, SECOND, type Step } from "../../../core/author/context.ts";
 import { machineClock } from "../../../core/engine/clock.ts";
-import { SETTLED } from "../../../core/engine/runtime.ts";
+import { SETTLED } from "../../../core/engine/job-lease.ts";
 import { splitKey } from "../../../core/resonate/ids.ts";
 import { type CallArgs, isMethod, nothingDone, type SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE, NonRetryableError, type Step } from "../../../core/author/context.ts";
 import { FILES, MAX_FILE_NAME } from "../../../core/author/file.ts";
-import { type Lease, noteLease } from "../../../core/engine/runtime.ts";
+import { type Lease, leaseOfStep } from "../../../core/engine/job-lease.ts";
 import { PARTS } from "../../../core/resonate/parts.ts";
 import { MOST_WHOLE } from "../../../core/tools/byte-range.ts";
 import { RPC_FAILURE } from "../../../core/tools/content.ts";
@@ -60,7 +60,7 @@ async function storeWith(file: Step["file"], size?: number) {
   vi.useFakeTimers();
   const { signal } = new AbortController();
   const step = { file, signal, log: { warn() {} } } as unknown as Step;
-  noteLease(step, { id: "job", create: async () => ({}) } as unknown as Lease);
+  leaseOfStep.set(step, { id: "job", create: async () => ({}) } as unknown as Lease);
   const start = Date.now();
   const answer = storeAnswer(step, largeAnswer("acme://film.mp4", size), "acme");
   answer.catch(() => {});
@@ -119,7 +119,7 @@ test.each([
     const step = { file, signal: new AbortController().signal, log: { warn() {} } } as unknown as Step;
     const chunks: string[] = [];
     const create = async (_id: string, text: string) => void chunks.push(text);
-    noteLease(step, { id: "job", create } as unknown as Lease);
+    leaseOfStep.set(step, { id: "job", create } as unknown as Lease);
     const images = Array.from({ length: count }, (_, i) => {
       return { type: "image", mimeType: "image/png", data: String(i).padStart(characters, "A") };
     });

@@ -2,7 +2,7 @@
 import { METHOD_NOT_FOUND } from "@modelcontextprotocol/client";
 import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/author/context.ts";
 import { isFinal } from "../../../core/author/values.ts";
-import { SETTLED } from "../../../core/engine/runtime.ts";
+import { SETTLED } from "../../../core/engine/job-lease.ts";
 import { backoff, pause, within } from "../../../core/resonate/pacing/backoff.ts";
 import type { Connection } from "../connection/connection.ts";
 import { JobMoved, OutcomeUnknown, RpcError } from "../connection/errors.ts";

@@ -2,8 +2,8 @@
 import type { Question, Step, StepOptions } from "../../../author/context.ts";
 import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
 import type { Outcome } from "../../guard/outcome.ts";
+import type { When } from "../../job-lease.ts";
 import type { JournalEntry } from "../../journal.ts";
-import type { When } from "../../runtime.ts";
 
 export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "callback" | "await" | "all";
 
@@ -18,7 +18,7 @@ export type StepFunction = (step: Step) => unknown;
 /** The work that leads to a command's outcome, as long as the journal does not hold one. */
 export type Work =
   | { do: "attempt"; fn: StepFunction; options: StepOptions }
-  | { do: "look"; check: StepFunction; every: number; for?: number }
+  | { do: "check"; check: StepFunction; every: number; for?: number }
   | { do: "record"; entry: JournalEntry; when: When };
 
 export interface Command {
@@ -38,13 +38,13 @@ export interface Command {
   isOver: boolean;
   abort?: AbortController;
   /** The promise that a sleep, a question, a callback or an `await` waits for. */
-  awaited?: {
+  awaitedPromise?: {
     id: string;
     /** When a sleep ends, in milliseconds since the epoch. */
     due?: number | undefined;
-    settled?: PromiseRecord | undefined;
+    settlement?: PromiseRecord | undefined;
     /** When it was last read, in milliseconds since the epoch. From then on it is watched, except for sleeps. */
-    lookedAt?: number;
+    readAt?: number;
   };
   question?: Question;
   /** A callback's promise: its id, its time-out in milliseconds since the epoch, and its parameter. */
@@ -56,13 +56,13 @@ export interface Command {
   /** The promise that ends the pause before the next attempt or look, and when it is due. */
   pause?: { id: string; due: number };
   /** The record that the work was begun: its number and its time. */
-  begun?: { n: number; at: number };
+  beginning?: { n: number; at: number };
   /** When its work began here, in milliseconds since the epoch; 0 where it has not. */
   runningSince: number;
   /** The execution ended while the work was under way. */
   isCut?: boolean;
   /** The error that the function was handed. */
-  failed?: { error: unknown };
+  failure?: { error: unknown };
   /** The promise that the function was given. */
   outcome?: Outcome<unknown>;
   /** The branch of a race that ended first. */

@@ -17,7 +17,7 @@ interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "r
 }
 
 /** The fields by which a call that nothing awaits is found and named. */
-type Call = Pick<Command, "path" | "failed" | "outcome"> & { readonly kind: CommandKind | "spend" };
+type Call = Pick<Command, "path" | "failure" | "outcome"> & { readonly kind: CommandKind | "spend" };
 
 export class Commands {
   /** Those whose outcome has not reached the function, in the order in which they were issued. */
@@ -26,11 +26,11 @@ export class Commands {
   readonly #named = new Map<string, Named>();
 
   /** The window in which the cancellation reached the function. */
-  #sureFrom = 0;
+  #interruptedIn = 0;
 
   /** Closes the open commands except groups, when a cancellation reaches the function in `window`; returns them. */
-  cancel(window: number): Command[] {
-    this.#sureFrom = window;
+  closeForInterruption(window: number): Command[] {
+    this.#interruptedIn = window;
     const cancelled = [...this.open].filter((command) => !isGroup(command));
     for (const command of cancelled) this.close(command);
     return cancelled;
@@ -61,8 +61,8 @@ export class Commands {
   readonly failedSpends: Call[] = [];
 
   /** The first call that has failed and that nothing awaits. */
-  get unheard(): Call | undefined {
-    const hasFailed = ({ failed }: Call) => failed !== undefined && !isTold(failed.error);
+  get unawaitedFailure(): Call | undefined {
+    const hasFailed = ({ failure }: Call) => failure !== undefined && !isCancellationOrDeadline(failure.error);
     return [...this.#byPath.values(), ...this.failedSpends].find((call) => hasFailed(call) && isUnawaited(call));
   }
 
@@ -80,7 +80,7 @@ export class Commands {
     const first = within + escaped(issued.name);
     const named = this.#named.get(first);
     // Calls made before the cancellation come first under every timing.
-    if (named && named.last.window >= this.#sureFrom) refuseUnsure(named, issued);
+    if (named && named.last.window >= this.#interruptedIn) refuseUnsure(named, issued);
     const count = (named?.count ?? 0) + 1;
     const path = count === 1 ? first : `${first}#${count}`;
     const command = {
@@ -132,13 +132,14 @@ function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit
  */
 function comesAfter(earlier: Command, window: number, cause: Command | undefined): boolean {
   if (earlier.window === window) return true;
-  let led = cause;
-  while (led && led.window > earlier.window) led = led.cause;
-  return led?.window === earlier.window;
+  let ancestor = cause;
+  while (ancestor && ancestor.window > earlier.window) ancestor = ancestor.cause;
+  return ancestor?.window === earlier.window;
 }
 
 /** Whether an error only says that the job is to end. */
-export const isTold = (error: unknown): boolean => error instanceof JobCancelled || error instanceof DeadlineExceeded;
+export const isCancellationOrDeadline = (error: unknown): boolean =>
+  error instanceof JobCancelled || error instanceof DeadlineExceeded;
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
 export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));

@@ -8,7 +8,7 @@ interface Account {
   spent: number;
   limit: number;
   /** The question whether more may be spent, while it is open. */
-  asked?: Promise<void>;
+  openQuestion?: Promise<void>;
   /** The user did not allow more, or the job was cancelled or late before the answer: nobody is asked again. */
   isRefused?: boolean;
 }
@@ -25,9 +25,9 @@ export class Spending {
   /** Adds to the amount spent. @throws {NondeterminismError} for an unknown budget or an invalid amount */
   add(of: string, amount: number): void {
     if (!Object.hasOwn(this.#budgets, of)) {
-      const known = Object.keys(this.#budgets).join(", ") || "none";
+      const budgetNames = Object.keys(this.#budgets).join(", ") || "none";
       throw new NondeterminismError(
-        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition names its budgets: budget: { ${known === "none" ? "tokens: { limit: 100_000 }" : known} }`,
+        `ctx.spend: there is no budget of ${JSON.stringify(of)}. The definition names its budgets: budget: { ${budgetNames === "none" ? "tokens: { limit: 100_000 }" : budgetNames} }`,
       );
     }
     if (!(Number.isFinite(amount) && amount >= 0)) {
@@ -36,7 +36,7 @@ export class Spending {
     this.#account(of).spent += amount;
   }
 
-  #of(of: string): Spent {
+  #spentOf(of: string): Spent {
     const { spent, limit } = this.#account(of);
     return { spent, limit, left: Math.max(limit - spent, 0) };
   }
@@ -45,7 +45,7 @@ export class Spending {
   get all(): Record<string, Spent> | undefined {
     return this.#accounts.size === 0
       ? undefined
-      : Object.fromEntries([...this.#accounts.keys()].map((of) => [of, this.#of(of)]));
+      : Object.fromEntries([...this.#accounts.keys()].map((of) => [of, this.#spentOf(of)]));
   }
 
   /**
@@ -57,23 +57,27 @@ export class Spending {
   async within(of: string, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<Spent> {
     const account = this.#account(of);
     while (account.spent > account.limit) {
-      if (this.#budgets[of]?.onExceeded !== "ask") throw new BudgetExceeded(of, this.#of(of));
-      if (account.isRefused) throw new BudgetExceeded(of, this.#of(of), "more was not allowed");
-      account.asked ??= this.#more(of, account, ask);
-      await account.asked;
+      if (this.#budgets[of]?.onExceeded !== "ask") throw new BudgetExceeded(of, this.#spentOf(of));
+      if (account.isRefused) throw new BudgetExceeded(of, this.#spentOf(of), "more was not allowed");
+      account.openQuestion ??= this.#askForMore(of, account, ask);
+      await account.openQuestion;
     }
-    return this.#of(of);
+    return this.#spentOf(of);
   }
 
-  async #more(of: string, account: Account, ask: (limit: number, spent: Spent) => Promise<boolean>): Promise<void> {
+  async #askForMore(
+    of: string,
+    account: Account,
+    ask: (limit: number, spent: Spent) => Promise<boolean>,
+  ): Promise<void> {
     const base = this.#budgets[of]?.limit ?? 0;
     const limit = base > 0 ? Math.ceil(account.spent / base) * base : account.spent;
     let isAllowed = false;
     try {
-      isAllowed = await ask(limit, this.#of(of));
+      isAllowed = await ask(limit, this.#spentOf(of));
     } finally {
       account.isRefused = !isAllowed;
-      delete account.asked;
+      delete account.openQuestion;
     }
     if (isAllowed) account.limit = limit;
   }

@@ -28,11 +28,11 @@ export class Wakeup {
   /** Resolves when something has happened since the last {@link reset}, or at `due`. */
   async wait(due: number | undefined): Promise<void> {
     if (this.#isAwake) return;
-    const happened = Promise.withResolvers<void>();
-    this.#wakeUp = happened.resolve;
+    const woken = Promise.withResolvers<void>();
+    this.#wakeUp = woken.resolve;
     const cancel =
-      due === undefined ? () => {} : this.#clock.after(Math.max(due - this.#clock.now(), 0), happened.resolve);
-    await happened.promise;
+      due === undefined ? () => {} : this.#clock.after(Math.max(due - this.#clock.now(), 0), woken.resolve);
+    await woken.promise;
     cancel();
     this.#wakeUp = () => {};
   }

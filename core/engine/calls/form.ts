@@ -7,14 +7,14 @@ import {
   NonRetryableError,
   type Question,
   type TypedQuestion,
-} from "../../../author/context.ts";
-import { parsedAtOnce, problemsOf } from "../../../author/parsed.ts";
+} from "../../author/context.ts";
+import { parsedAtOnce, problemsOf } from "../../author/parsed.ts";
 
 /** The question as it is stored. @throws {NondeterminismError} if it cannot be shown as a form */
-export function formOf(name: string, asked: Question | TypedQuestion<unknown>): Question {
-  const question = asked && "schema" in asked ? withForm(name, asked) : asked;
-  const { type, properties } = question?.requestedSchema ?? {};
-  if (typeof question?.message === "string" && type === "object" && typeof properties === "object") return question;
+export function formOf(name: string, question: Question | TypedQuestion<unknown>): Question {
+  const form = question && "schema" in question ? withForm(name, question) : question;
+  const { type, properties } = form?.requestedSchema ?? {};
+  if (typeof form?.message === "string" && type === "object" && typeof properties === "object") return form;
   throw new NondeterminismError(`ctx.ask("${name}") takes { message: "…", schema: z.object({ … }) }`);
 }
 
@@ -37,7 +37,7 @@ function jsonOf(name: string, schema: TypedQuestion<unknown>["schema"]) {
 }
 
 /** The answer, with its content parsed by the schema. @throws {NonRetryableError} if the content does not fit */
-export function fitting<T>(name: string, { schema }: TypedQuestion<T>, answer: Answer): Answer<T> {
+export function parsedAnswer<T>(name: string, { schema }: TypedQuestion<T>, answer: Answer): Answer<T> {
   if (answer.action !== "accept") return answer;
   return { action: "accept", content: parsed(name, schema, answer.content, `the answer to "${name}"`) };
 }
@@ -52,7 +52,7 @@ export function schemaOf(schema: ZodType): object | undefined {
 }
 
 /** The value sent to a callback, parsed by the schema. @throws {NonRetryableError} if it does not fit */
-export const received = <T>(name: string, schema: ZodType<T>, value: unknown): T =>
+export const parsedValue = <T>(name: string, schema: ZodType<T>, value: unknown): T =>
   parsed(name, schema, value, `what was sent to the callback "${name}"`);
 
 function parsed<T>(name: string, schema: ZodType<T>, content: unknown, what: string): T {

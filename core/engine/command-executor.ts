@@ -1,34 +1,42 @@
 /** Takes a function beyond its journal: begins its commands, writes the outcomes, hands them over, and waits. */
 
-import { SECOND } from "../../../author/context.ts";
-import { deadlineId } from "../../../resonate/ids.ts";
-import type { Journal } from "../../journal.ts";
-import { JobFull } from "../../lease/lease.ts";
-import { type ExecutionEnd, LeaseLost } from "../../runtime.ts";
-import type { Carried } from "../../state.ts";
-import type { StepParts } from "../../steps/attempt.ts";
-import { perform } from "../../steps/step.ts";
-import { graceOf } from "../cancellation.ts";
-import { changedSince, DIFFERS, tooLate, UNAWAITED, unhandled, WAITS } from "../determinism.ts";
-import type { Replay } from "../replay.ts";
-import { type Awaitables, LOOK_AGAIN } from "./awaitables.ts";
-import { type Command, hasEffects, isGroup } from "./command.ts";
-import type { Commands } from "./commands.ts";
-import type { Spending } from "./spending.ts";
-import type { Wakeup } from "./wakeup.ts";
+import { SECOND } from "../author/context.ts";
+import { deadlineId } from "../resonate/ids.ts";
+import { LeaseLost } from "./job-lease.ts";
+import type { Journal } from "./journal.ts";
+import { graceOf } from "./replay/cancellation.ts";
+import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.ts";
+import { type Command, hasEffects, isGroup } from "./replay/commands/command.ts";
+import type { Commands } from "./replay/commands/commands.ts";
+import type { Spending } from "./replay/commands/spending.ts";
+import type { Wakeup } from "./replay/commands/wakeup.ts";
+import {
+  ADVICE_ON_DIFFERENCES,
+  ADVICE_ON_UNAWAITED_CALLS,
+  changedSince,
+  tooLate,
+  unhandledFailure,
+  WAITS_FOR_SOMETHING_ELSE,
+} from "./replay/determinism.ts";
+import type { Replay } from "./replay/replay.ts";
+import type { ExecutionEnd } from "./runtime.ts";
+import type { Carried } from "./state.ts";
+import { RecordRefused } from "./step-feature.ts";
+import type { StepParts } from "./steps/attempt.ts";
+import { perform } from "./steps/step.ts";
 
 /** How long news of a settled promise may take to arrive before the server is asked, in milliseconds. */
-const TIME_FOR_NEWS = 50;
+const MAX_NEWS_DELAY_MS = 50;
 
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
-const LONGEST_HELD = 5 * SECOND;
+const MAX_HELD_PAUSE_MS = 5 * SECOND;
 
 interface ExecutorParts extends StepParts {
   readonly journal: Journal;
   readonly commands: Commands;
   readonly replay: Replay;
   readonly awaitables: Awaitables;
-  readonly spending: Spending;
+  readonly spending: Spending | undefined;
   readonly wakeup: Wakeup;
   /** Runs the function again from the journal alone. Resolves with how that differs from this pass, in words. */
   verify(): Promise<string | undefined>;
@@ -42,7 +50,7 @@ export class CommandExecutor {
   readonly #parts: ExecutorParts;
   readonly #isFirst: boolean;
   /** The number of the last record up to which a second pass of the function was compared. */
-  #verified = 0;
+  #verifiedUpTo = 0;
   /** The first error of a command's work, after which the execution cannot go on. */
   #fault: { error: unknown } | undefined;
 
@@ -57,14 +65,14 @@ export class CommandExecutor {
     for (;;) {
       wakeup.reset();
       if (this.#fault) throw this.#fault.error;
-      if (pass.broken) return { kind: "failed", error: pass.broken };
+      if (pass.brokenRule) return { kind: "failed", error: pass.brokenRule };
       if (runtime.signal.aborted) throw goneFrom(runtime.signal);
       if (this.#isDue && clock.now() >= runtime.deadline) {
         await this.#expire();
         continue;
       }
       this.#begin((command) => !hasEffects(command));
-      if (writer.hasPosted) {
+      if (writer.hasQueuedEntries) {
         await writer.flush(replay);
         continue;
       }
@@ -75,9 +83,9 @@ export class CommandExecutor {
       this.#begin(hasEffects);
       const { end, next } = pass;
       if (end && "error" in end) {
-        if (end.error === pass.told?.error) this.#refuse(pass.told?.reason);
+        if (end.error === pass.interruption?.error) this.#refuse(pass.interruption?.reason);
         await this.#verify();
-        return { kind: "failed", error: pass.broken ?? end.error };
+        return { kind: "failed", error: pass.brokenRule ?? end.error };
       }
       if (!end && (await this.#handOverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
@@ -85,16 +93,17 @@ export class CommandExecutor {
         // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
-        this.#refuse(unheard(commands));
-        if (runtime.awaitsSteps) this.#refuse(unawaited(commands));
+        this.#refuse(failureOfUnawaited(commands));
+        if (runtime.awaitsSteps) this.#refuse(unawaitedStep(commands));
         await this.#verify();
-        if (pass.broken) continue;
+        if (pass.brokenRule) continue;
         if (next) return { kind: "continued", args: next.args, carried: this.#carried };
         return { kind: "complete", value: end && "value" in end ? end.value : undefined };
       }
-      report.tell();
+      report.send();
       const now = clock.now();
-      if (needed.some((command) => isHeld(command, now))) await wakeup.wait(this.#untilDeadline(nextDue(needed, now)));
+      if (needed.some((command) => holdsWorker(command, now)))
+        await wakeup.wait(this.#untilDeadline(nextDue(needed, now)));
       else if (await this.#suspend(needed)) return { kind: "asleep" };
     }
   }
@@ -103,13 +112,13 @@ export class CommandExecutor {
   get #carried(): Carried {
     const { commands, spending, report } = this.#parts;
     const { emitted, events } = commands;
-    return { emitted, events, spent: spending.all, progress: report.newest };
+    return { emitted, events, spent: spending?.all, progress: report.newestProgress };
   }
 
   /** Whether the function is still to hear of its deadline. */
   get #isDue(): boolean {
     const { pass, runtime } = this.#parts;
-    return runtime.cleanupUntil !== undefined && !pass.isTold && !pass.end;
+    return runtime.cleanupUntil !== undefined && !pass.isInterrupted && !pass.end;
   }
 
   #untilDeadline(due: number | undefined): number | undefined {
@@ -125,9 +134,9 @@ export class CommandExecutor {
     const end = clock.now() + graceOf(cleanupUntil - deadline);
     for (;;) {
       wakeup.reset();
-      if (this.#fault || pass.broken || pass.end || runtime.signal.aborted) return;
+      if (this.#fault || pass.brokenRule || pass.end || runtime.signal.aborted) return;
       await writer.flush(replay);
-      const isBusy = writer.hasPosted || commands.open.values().some(({ isRunning }) => isRunning);
+      const isBusy = writer.hasQueuedEntries || commands.open.values().some(({ isRunning }) => isRunning);
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
     }
@@ -140,14 +149,14 @@ export class CommandExecutor {
    */
   async #writeOutputs(): Promise<void> {
     const { commands, journal } = this.#parts;
-    const left = [...commands.outputs].filter(([{ isOver, path }]) => isOver && !journal.outputs.has(path));
-    const write = async ([{ path }, output]: (typeof left)[number]) => {
+    const missing = [...commands.outputs].filter(([{ isOver, path }]) => isOver && !journal.outputs.has(path));
+    const write = async ([{ path }, output]: (typeof missing)[number]) => {
       await output().catch((error) => {
-        if (!(error instanceof JobFull)) throw error;
+        if (!(error instanceof RecordRefused)) throw error;
       });
       journal.outputs.add(path);
     };
-    await Promise.all(left.map(write));
+    await Promise.all(missing.map(write));
   }
 
   /** Begins the work of new commands, and of those whose pause is over. */
@@ -155,7 +164,7 @@ export class CommandExecutor {
     const { commands, awaitables, clock, wakeup } = this.#parts;
     const now = clock.now();
     for (const command of commands.open) {
-      if (command.isRunning || command.awaited) continue;
+      if (command.isRunning || command.awaitedPromise) continue;
       awaitables.locate(command);
       const { work, pause } = command;
       if (!work || (pause && pause.due > now) || !isMeant(command)) continue;
@@ -176,9 +185,9 @@ export class CommandExecutor {
   /** Hands over the awaited promise that settled first. Resolves with whether there was one. */
   async #handOverNext(): Promise<boolean> {
     const { writer, commands, pass, replay, awaitables, runtime } = this.#parts;
-    await awaitables.lookAround();
+    await awaitables.readDue();
     const { next } = awaitables;
-    const settled = next?.awaited?.settled;
+    const settled = next?.awaitedPromise?.settlement;
     if (!next || !settled) return false;
     if (this.#isDue && (settled.settledAt ?? 0) >= runtime.deadline) {
       // By the server's clock the deadline has come.
@@ -187,27 +196,28 @@ export class CommandExecutor {
     }
     const isBeside = commands.open.values().some((command) => command !== next && !isGroup(command));
     writer.reached(next.path, isBeside ? pass.window + 1 : undefined);
-    await replay.handAwaited(next, settled);
+    await replay.deliverAwaited(next, settled);
     return true;
   }
 
   /** Suspends the job until something that it waits for has settled. Resolves with false if it has to go on at once. */
   async #suspend(needed: readonly Command[]): Promise<boolean> {
     const { journal, writer, commands, pass, wakeup, lease, runtime } = this.#parts;
-    const ids = needed.flatMap(({ awaited, pause }) => (awaited ?? pause)?.id ?? []);
-    if (ids.length === 0 && !wakeup.isAwake) pass.breaks(`the function ${WAITS}${lastOf(commands)}`);
-    const words = tooLate(
+    const ids = needed.flatMap(({ awaitedPromise, pause }) => (awaitedPromise ?? pause)?.id ?? []);
+    if (ids.length === 0 && !wakeup.isAwake)
+      pass.ruleBroken(`the function ${WAITS_FOR_SOMETHING_ELSE}${lastOf(commands)}`);
+    const reason = tooLate(
       needed.filter((command) => !isGroup(command)),
       pass.waitsUntil,
     );
-    if (words !== undefined && this.#isDue && hasDone(journal)) {
-      runtime.log.warn(words);
-      await this.#expire(words);
+    if (reason !== undefined && this.#isDue && hasDone(journal)) {
+      runtime.log.warn(reason);
+      await this.#expire(reason);
       return false;
     }
-    this.#refuse(words);
+    this.#refuse(reason);
     if (wakeup.isAwake) return false;
-    if (this.#isFirst && this.#verified < journal.last) {
+    if (this.#isFirst && this.#verifiedUpTo < journal.last) {
       await this.#verify();
       return false;
     }
@@ -230,11 +240,11 @@ export class CommandExecutor {
   /** An awaited promise has settled: finds out which. */
   async #lookFor(waiting: readonly Command[]): Promise<void> {
     const { awaitables, wakeup, clock } = this.#parts;
-    if (waiting.some(({ awaited, kind }) => awaited && kind !== "sleep")) {
-      await wakeup.wait(clock.now() + TIME_FOR_NEWS);
-      await awaitables.lookAround();
+    if (waiting.some(({ awaitedPromise, kind }) => awaitedPromise && kind !== "sleep")) {
+      await wakeup.wait(clock.now() + MAX_NEWS_DELAY_MS);
+      await awaitables.readDue();
     }
-    if (!awaitables.next) await awaitables.find(waiting);
+    if (!awaitables.next) await awaitables.findSettled(waiting);
   }
 
   /**
@@ -242,13 +252,13 @@ export class CommandExecutor {
    * does not get as far, and differences outside of steps show in its calls or its result.
    */
   async #verify(): Promise<void> {
-    this.#verified = this.#parts.journal.last;
+    this.#verifiedUpTo = this.#parts.journal.last;
     const difference = await this.#parts.verify();
-    this.#refuse(difference && `run again from its records, the function ${difference}. ${DIFFERS}`);
+    this.#refuse(difference && `run again from its records, the function ${difference}. ${ADVICE_ON_DIFFERENCES}`);
   }
 
-  #refuse(words: string | undefined): void {
-    if (words !== undefined) this.#parts.pass.breaks(words);
+  #refuse(message: string | undefined): void {
+    if (message !== undefined) this.#parts.pass.ruleBroken(message);
   }
 }
 
@@ -259,16 +269,16 @@ const goneFrom = ({ reason }: AbortSignal): LeaseLost =>
 const isNew = (command: Command): boolean => hasEffects(command) && !command.isRunning;
 
 /** Whether a command holds the worker: its work runs, or goes on soon. */
-function isHeld({ isRunning, pause, kind }: Command, now: number): boolean {
-  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= LONGEST_HELD);
+function holdsWorker({ isRunning, pause, kind }: Command, now: number): boolean {
+  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= MAX_HELD_PAUSE_MS);
 }
 
 /**
  * Whether the command waits for a timer that wakes the job by its deadline: a sleep or a pause. The time-out of a question or a
  * callback is none.
  */
-function endsBy({ pause, awaited }: Command, deadline: number): boolean {
-  return ((pause ?? awaited)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
+function endsBy({ pause, awaitedPromise }: Command, deadline: number): boolean {
+  return ((pause ?? awaitedPromise)?.due ?? Number.POSITIVE_INFINITY) <= deadline;
 }
 
 /** Whether a job has done something that its function may have to undo. */
@@ -277,8 +287,8 @@ const hasDone = ({ run, events }: Journal): boolean =>
 
 /** When the next sleep, pause or look is due, in milliseconds since the epoch. */
 function nextDue(commands: readonly Command[], now: number): number | undefined {
-  const due = commands.flatMap(({ pause, awaited }) => pause?.due ?? awaited?.due ?? []);
-  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + LOOK_AGAIN))) : undefined;
+  const due = commands.flatMap(({ pause, awaitedPromise }) => pause?.due ?? awaitedPromise?.due ?? []);
+  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + REREAD_AFTER_MS))) : undefined;
 }
 
 /** Names the last call of a function that waits for nothing. */
@@ -287,10 +297,13 @@ function lastOf({ paths }: Commands): string {
   return last === undefined ? "" : `. Its last call was "${last}"`;
 }
 
-function unheard({ unheard }: Commands): string | undefined {
-  return unheard && unhandled(unheard.failed?.error, `${unheard.kind} "${unheard.path}"`);
+function failureOfUnawaited({ unawaitedFailure: call }: Commands): string | undefined {
+  return call && unhandledFailure(call.failure?.error, `${call.kind} "${call.path}"`);
 }
 
-function unawaited({ unawaitedStep }: Commands): string | undefined {
-  return unawaitedStep && `nothing awaits step "${unawaitedStep.path}": what comes of it is lost. ${UNAWAITED}`;
+function unawaitedStep({ unawaitedStep }: Commands): string | undefined {
+  return (
+    unawaitedStep &&
+    `nothing awaits step "${unawaitedStep.path}": what comes of it is lost. ${ADVICE_ON_UNAWAITED_CALLS}`
+  );
 }

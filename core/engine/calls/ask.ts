@@ -1,0 +1,18 @@
+import type { Answer, Question, TypedQuestion } from "../../author/context.ts";
+import type { Command } from "../replay/commands/command.ts";
+import { formOf, parsedAnswer } from "./form.ts";
+import type { Scope } from "./scope.ts";
+
+export function ask(scope: Scope, name: string, question: Question | TypedQuestion<unknown>): Promise<Answer<unknown>> {
+  const prepare = (command: Command) => {
+    const form = formOf(name, question);
+    command.question = form;
+    command.work = {
+      do: "record",
+      entry: { kind: "ask", op: command.path, question: form },
+      when: { until: scope.parts.pass.waitsUntil },
+    };
+  };
+  const map = question && "schema" in question ? (answer: Answer) => parsedAnswer(name, question, answer) : undefined;
+  return scope.issue("ask", name, prepare, { map });
+}

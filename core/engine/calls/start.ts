@@ -1,0 +1,54 @@
+import {
+  type ChildJob,
+  DAY,
+  NondeterminismError,
+  SECOND,
+  type Startable,
+  type StepOptions,
+} from "../../author/context.ts";
+import type { Command } from "../replay/commands/command.ts";
+import { awaitJob } from "./await.ts";
+import { MAX_JOB_NAME_LENGTH, type Scope } from "./scope.ts";
+
+/** Starts, cancellations and outputs are mere requests to the Resonate server, retried for as long as the job may run. */
+export const REQUEST_OPTIONS: StepOptions = { retry: { maxDuration: 366 * DAY, maxInterval: 5 * SECOND } };
+
+export function start<Args, Result>(
+  scope: Scope,
+  definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
+  args: Args,
+  name: string | undefined,
+): Promise<ChildJob<Result>> {
+  const job = definition && "job" in definition ? definition.job : definition;
+  const prepare = (command: Command) => {
+    if (typeof job?.args?.parse !== "function") {
+      throw new NondeterminismError(
+        "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
+      );
+    }
+    const fn = () => scope.parts.runtime.start(job, args);
+    command.work = { do: "attempt", fn, options: REQUEST_OPTIONS };
+  };
+  return scope.issue("start", name ?? `start ${job?.kind}`, prepare, {
+    map: (child: string) => childOf<Result>(scope, child),
+  });
+}
+
+function childOf<Result>(scope: Scope, name: string): ChildJob<Result> {
+  return {
+    name,
+    result: () => awaitJob<Result>(scope, name),
+    cancel: () => cancel(scope, name),
+  };
+}
+
+async function cancel(scope: Scope, job: string): Promise<void> {
+  const prepare = (command: Command) => {
+    const fn = async () => {
+      await scope.parts.runtime.cancel(job);
+      return null;
+    };
+    command.work = { do: "attempt", fn, options: REQUEST_OPTIONS };
+  };
+  await scope.issue("step", `cancel ${job}`, prepare, { maxNameLength: MAX_JOB_NAME_LENGTH });
+}

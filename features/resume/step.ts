@@ -1,0 +1,11 @@
+/** Gives a new attempt at a job the outcomes of the steps that the earlier attempt finished. */
+import type { JournalRecord } from "../../core/engine/journal.ts";
+import type { StepFeature } from "../../core/engine/step-feature.ts";
+
+/** `finished`: the records of the steps to take over, by their paths. Only the first run of the job takes them over. */
+export const resumedSteps = (finished: ReadonlyMap<string, JournalRecord>): StepFeature => ({
+  async step({ kind, path, job }, next) {
+    const record = job.run ? undefined : finished.get(path);
+    return record?.event.kind === kind && !record.event.error ? { value: record.value } : next();
+  },
+});

@@ -1,0 +1,44 @@
+/** What features do around the steps of simulated jobs. */
+import type { JournalRecord } from "../../core/engine/journal.ts";
+import type { StepFeature } from "../../core/engine/step-feature.ts";
+import { atMostOnce } from "../../features/at-most-once/step.ts";
+import type { KeptFiles } from "../../features/files/kept-files.ts";
+import { files } from "../../features/files/step.ts";
+import { resumedSteps } from "../../features/resume/step.ts";
+import { stepLimits, type TakeLimit } from "../../features/step-limits/step.ts";
+import { jobStorageLimit } from "../../features/storage-limit/step.ts";
+
+interface SimulatedFeatures {
+  /** The records of the steps that an earlier attempt at the job has finished, by their paths. */
+  finishedSteps?: ReadonlyMap<string, JournalRecord> | undefined;
+  /** Default: no limit is ever reached. */
+  takeLimit?: TakeLimit;
+  /** Where files are kept; undefined if none are. */
+  keptFiles?: KeptFiles | undefined;
+}
+
+/** In the order in which they act, as in a worker. */
+export function stepFeatures({
+  finishedSteps,
+  takeLimit = unlimited,
+  keptFiles,
+}: SimulatedFeatures = {}): StepFeature[] {
+  return [
+    ...(finishedSteps ? [resumedSteps(finishedSteps)] : []),
+    stepLimits(takeLimit),
+    filesOfAnyVersion(keptFiles),
+    atMostOnce,
+    jobStorageLimit,
+  ];
+}
+
+const unlimited: TakeLimit = async () => () => {};
+
+/** With a constant version, file references do not change after the death of a worker, so that executions can be compared. */
+function filesOfAnyVersion(kept: KeptFiles | undefined): StepFeature {
+  const { attempt } = files({ kept });
+  return {
+    attempt: ({ path, step, job, lease: { id, run } }, next) =>
+      attempt({ path, step, job, lease: { id, run, version: 1 } }, next),
+  };
+}
