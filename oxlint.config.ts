@@ -64,10 +64,14 @@ export default defineConfig({
       { sdk: true },
     ),
     files(["functions/mcp/answer-with-sdk.ts"], "Only the compositions import features/.", allBut("core", "pages")),
-    files(["worker/{intake,connection}/*.ts"], "Only the compositions import features/.", allBut("core")),
     files(["client/**", "infra/**"], "It imports core/ alone.", allBut("core")),
     files(["server/**"], "server/ imports core/ and features/.", allBut("core", "features")),
     files(["worker/**"], "worker/ imports core/ and features/.", allBut("core", "features")),
+    files(
+      ["worker/{intake,execution,connection,process}/*.ts"],
+      "Only the compositions import features/, file by file.",
+      allBut("core"),
+    ),
     files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "worker")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(

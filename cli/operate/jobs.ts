@@ -3,11 +3,11 @@ import { parseArgs } from "node:util";
 import PQueue from "p-queue";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { decodeValue, getOf } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { pagesOf } from "../../core/resonate/connection/search-all.ts";
 import { feedEntryId, isRoot } from "../../core/resonate/ids.ts";
-import { PausedJobs } from "../../features/pauses/paused-jobs.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 

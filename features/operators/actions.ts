@@ -1,6 +1,7 @@
 /** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
 
 import { keysOf } from "../../core/author/caller.ts";
+import type { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
@@ -10,7 +11,6 @@ import type { Config } from "../../functions/config.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
 import { cleanUp } from "../clean-up/start.ts";
-import type { PausedJobs } from "../pauses/paused-jobs.ts";
 import type { Action, ActionState, Filter, Scope, Settings } from "./calls.ts";
 import { retryJob } from "./retry.ts";
 import type { OperateTables } from "./tables.ts";

@@ -1,10 +1,10 @@
 /** Checks the rules for alerts, and reports the alerts that begin and end to the deployment's web hook. */
 
+import { isPaused, NOTHING_PAUSED, type PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { Config } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
-import { isPaused, NOTHING_PAUSED, type PausedJobs } from "../pauses/paused-jobs.ts";
 import { post } from "../web-hooks/post.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
 import type { Alert, CallerFigure, Overview } from "./calls.ts";

@@ -1,9 +1,9 @@
 /** The requests and answers of the object through which operators see and act. */
 
+import type { Paused } from "../../core/jobs/paused-jobs.ts";
 import type { WaitState, WorkerReport } from "../../core/jobs/worker-report.ts";
 import type { News } from "../../core/jobs/worker-stats.ts";
 import type { Row } from "../../core/resonate/object-storage.ts";
-import type { Paused } from "../pauses/paused-jobs.ts";
 import type { ServerState } from "./server-state.ts";
 
 /** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the trail. */

@@ -1,6 +1,7 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
 import { callerOf } from "../../core/author/caller.ts";
+import { NOTHING_PAUSED, type Paused, PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -9,7 +10,6 @@ import { splitKey } from "../../core/resonate/ids.ts";
 import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
 import type { Config } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
-import { NOTHING_PAUSED, type Paused, PausedJobs } from "../pauses/paused-jobs.ts";
 import { Actions, PATIENCE, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
 import type {

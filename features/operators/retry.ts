@@ -2,6 +2,7 @@
 import { REQUEST_TAG } from "../../core/author/job.ts";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { positionIn } from "../../core/jobs/order.ts";
 import { isLost, wakeupOf } from "../../core/jobs/unhandled.ts";
 import {
   decodeValue,
@@ -18,7 +19,6 @@ import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord, Value } from "../../core/resonate/connection/protocol.ts";
 import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../../core/resonate/ids.ts";
 import { last } from "../../core/resonate/sequence.ts";
-import { positionIn } from "../order/order.ts";
 
 const LOOKED_AT = "it is looked at again";
 const LOOKING = "it is being looked at";

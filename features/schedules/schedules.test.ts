@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { callerOf } from "../../core/author/caller.ts";
 import type { Job } from "../../core/author/job.ts";
+import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -18,7 +19,6 @@ import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { recordForEvents } from "../events/start.ts";
-import { PausedJobs } from "../pauses/paused-jobs.ts";
 import { quota } from "../quota/start.ts";
 import { type Schedule, schedule } from "./schedule.ts";
 

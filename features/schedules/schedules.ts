@@ -6,6 +6,7 @@
 import { hashed, type Job, NotStarted } from "../../core/author/job.ts";
 import { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import { decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
@@ -20,7 +21,6 @@ import type { Tool, ToolSchedule } from "../../core/tools/tool.ts";
 import type { EdgeLog } from "../../functions/http/log.ts";
 import type { JobLooks } from "../../functions/objects/job-looks.ts";
 import type { SeenSchedule } from "../../functions/objects/seen.ts";
-import { PausedJobs } from "../pauses/paused-jobs.ts";
 import { Schedule, schedule } from "./schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "./times.ts";
 

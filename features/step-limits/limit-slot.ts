@@ -1,9 +1,9 @@
 import { childOf, decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { limitSlotId } from "../../core/resonate/ids.ts";
 import { last } from "../../core/resonate/sequence.ts";
-import type { PromiseWatcher } from "../../worker/connection/promise-watcher.ts";
 
 /** How long a worker uses a slot for one attempt after another before other workers can have it, in milliseconds. */
 const IN_A_ROW = 2_000;
@@ -20,7 +20,7 @@ const TRUSTED_FOR = 3_600_000;
 export interface LimitHost {
   namespace: string;
   client: ResonateClient;
-  watcher: PromiseWatcher;
+  watcher: Pick<PromiseWatch, "watch">;
   /** The length of a lease, in milliseconds, for which an unreachable server is retried. */
   leaseTime: number;
 }

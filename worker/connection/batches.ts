@@ -52,11 +52,12 @@ export function batched(post: Exchange): Exchange {
   };
   return (url, body, options) => {
     if (performance.now() < refusedUntil || body.length > MAX_BATCH_CHARACTERS) return post(url, body, options);
-    if (options.signal?.aborted) return Promise.reject(options.signal.reason);
+    const { signal } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
     const answered = Promise.withResolvers<Answer>();
     if (pending.length === 0) setImmediate(flush);
     pending.push({ url, body, options, answered });
-    return unlessAborted(answered.promise, options.signal);
+    return signal ? unlessAborted(answered.promise, signal) : answered.promise;
   };
 }
 
@@ -82,8 +83,7 @@ function divided(all: readonly Pending[]): Pending[][] {
 }
 
 /** The outcome of `promise`, or a rejection with the reason of `signal` as soon as it aborts. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return promise;
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const leave = () => aborted.reject(signal.reason);
   signal.addEventListener("abort", leave, { once: true });

@@ -1,9 +1,9 @@
 /** What operators pause: the jobs of a kind, and besides kinds all jobs, those of a caller, or single jobs. */
-import { childOf, decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { pauseId, splitKey } from "../../core/resonate/ids.ts";
-import { append, last } from "../../core/resonate/sequence.ts";
+import { childOf, decodeValue, getOf, resolveOf } from "../resonate/codec.ts";
+import type { ResonateClient } from "../resonate/connection/client.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { pauseId, splitKey } from "../resonate/ids.ts";
+import { append, last } from "../resonate/sequence.ts";
 
 /** How long a pause may last, in milliseconds: ten years. */
 const MAX_PAUSE_MS = 10 * 366 * 86_400_000;

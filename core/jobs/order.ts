@@ -6,10 +6,10 @@
  * until one of those ends. When a job begins, a child of its promise (the mark) lists the promises of the earlier jobs and
  * clean-ups that were still running, so that nobody has to look further back.
  */
-import { childOf, decodeValue, getOf, ORDER } from "../../core/resonate/codec.ts";
-import type { Requests } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { last } from "../../core/resonate/sequence.ts";
+import { childOf, decodeValue, getOf, ORDER } from "../resonate/codec.ts";
+import type { Requests } from "../resonate/connection/client.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import { last } from "../resonate/sequence.ts";
 
 /** How long after its position a job may be created, in milliseconds. Later jobs do not wait longer than this for it. */
 export const MAX_CREATION_DELAY_MS = 30_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { PausedJobs } from "./paused-jobs.ts";
 
 test("a worker that outlives the restore of an earlier state finds the pauses of that state, and later ones", async () => {
