@@ -95,7 +95,8 @@ export class JournalWriter {
       batch.map(({ event, when }, i) => {
         const id = journalEntryId(this.#lease.run, first + i);
         const more = { ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
-        return this.#lease.create(id, { ...event, ...more }, when).catch((error) => {
+        const outsideBytes = "outsideBytes" in event ? event.outsideBytes : undefined;
+        return this.#lease.create(id, { ...event, ...more }, when, outsideBytes).catch((error) => {
           const failure = error instanceof RecordRefused && failureEntry(event, toStored(error));
           if (!failure) throw error;
           this.#log.warn("record refused", { call: event.op, reason: failure.error.message });

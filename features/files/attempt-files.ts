@@ -54,7 +54,10 @@ export interface AttemptOfFiles {
 /** A file that is stored or being stored. */
 interface StoredFile {
   key: string;
+  /** What it takes of the job's room, so far. */
   bytes: number;
+  /** The size of its content, once that is stored. */
+  size: number;
 }
 
 /** Implements `step.file` and `step.read` for one attempt. */
@@ -86,13 +89,14 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     const n = this.#count;
     const { folder, stem } = await this.#placeIn(kept);
     const id = `${stem}-${lease.version}.${step.attempt}.${n}`;
-    const file: StoredFile = { key: `${folder}/${id}`, bytes: 0 };
+    const file: StoredFile = { key: `${folder}/${id}`, bytes: 0, size: 0 };
     this.#stored.set(id, file);
     const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
     try {
       const content = this.#counted(name, file, bytesIn(data, kept));
       const { size, sha256 } = await kept.write(file.key, content, { job: lease.id, name, mimeType: type });
       this.#charge(name, file, 0);
+      file.size = size;
       const uri = fileUri(this.#jobName, id, name);
       return { uri, name, mimeType: type, size, sha256, step: path, attempt: step.attempt };
     } catch (error) {
@@ -122,10 +126,11 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     return stream;
   }
 
-  /** The attempt has succeeded with this value: files that it does not name are removed. */
-  async keep(value: unknown): Promise<void> {
+  /** The attempt has succeeded with this value: files that it does not name are removed. Resolves with the size of the others. */
+  async keep(value: unknown): Promise<number> {
     const text = this.#stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
     await this.#end([...this.#stored.keys()].filter((id) => !text.includes(id)));
+    return this.#stored.values().reduce((sum, { size }) => sum + size, 0);
   }
 
   /** The attempt has failed. */
