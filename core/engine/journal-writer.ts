@@ -27,8 +27,8 @@ export class JournalWriter {
   readonly #wakeup: Wakeup;
   readonly #log: Log;
   #queue: QueuedEntry[] = [];
-  /** The commands whose awaited outcomes reached the function since the last record. */
-  #reachedPaths: string[] = [];
+  /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
+  reachedPaths: string[] = [];
   /** The first window whose commands depend on the order of these outcomes, which could differ in a replay. */
   #unsureSince = Number.POSITIVE_INFINITY;
 
@@ -41,11 +41,6 @@ export class JournalWriter {
 
   get hasQueuedEntries(): boolean {
     return this.#queue.length > 0;
-  }
-
-  /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
-  get reachedPaths(): readonly string[] {
-    return this.#reachedPaths;
   }
 
   /** Queues a record. Records are written in the order in which they are posted; resolves when this one is written. */
@@ -90,7 +85,7 @@ export class JournalWriter {
    */
   async #append(batch: readonly Pick<QueuedEntry, "event" | "when">[]): Promise<JournalRecord[]> {
     const first = this.#journal.last + 1;
-    const after = this.#reachedPaths.length > 0 && { after: this.#reachedPaths };
+    const after = this.reachedPaths.length > 0 && { after: this.reachedPaths };
     const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
         const id = journalEntryId(this.#lease.run, first + i);
@@ -104,7 +99,7 @@ export class JournalWriter {
         });
       }),
     );
-    this.#reachedPaths = [];
+    this.reachedPaths = [];
     this.#unsureSince = Number.POSITIVE_INFINITY;
     return promises.map((promise, i) => {
       const record = this.#journal.add(promise, first + i);
@@ -118,7 +113,7 @@ export class JournalWriter {
 
   /** Notes an outcome that reached the function; from the window `unsure` on, another could have come first. */
   reached(path: string, unsure = Number.POSITIVE_INFINITY): void {
-    this.#reachedPaths.push(path);
+    this.reachedPaths.push(path);
     this.#unsureSince = Math.min(this.#unsureSince, unsure);
   }
 
@@ -129,10 +124,10 @@ export class JournalWriter {
    * @param depends whether work that is about to begin was issued in this window or later
    */
   async pin(depends: (window: number) => boolean): Promise<void> {
-    const op = this.#reachedPaths.at(-1);
+    const op = this.reachedPaths.at(-1);
     if (op === undefined) return;
     // Each record of a batch repeats the list, so its length has a limit.
-    if (this.#reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#unsureSince)) return;
+    if (this.reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#unsureSince)) return;
     await this.record({ kind: "reached", op });
   }
 

@@ -62,8 +62,9 @@ export class Commands {
 
   /** The first call that has failed and that nothing awaits. */
   get unawaitedFailure(): Call | undefined {
-    const hasFailed = ({ failure }: Call) => failure !== undefined && !isCancellationOrDeadline(failure.error);
-    return [...this.#byPath.values(), ...this.failedSpends].find((call) => hasFailed(call) && isUnawaited(call));
+    return [...this.#byPath.values(), ...this.failedSpends].find(
+      (call) => call.failure && !isCancellationOrDeadline(call.failure.error) && isUnawaited(call),
+    );
   }
 
   /** The first step that nothing awaits, however it has ended. */
