@@ -124,7 +124,7 @@ export class CommandExecutor {
     return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
   }
 
-  /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then tells the function. */
+  /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then interrupts the function. */
   async #expire(reason?: string): Promise<void> {
     const { writer, commands, pass, replay, runtime, wakeup, clock } = this.#parts;
     pass.isLate = true;

@@ -9,7 +9,7 @@ import type { Run } from "./state.ts";
 /** The job that a step belongs to. Features add what they need of it by declaration merging. */
 export interface JobOfStep {
   jobName: string;
-  /** The key of the caller who started the job; empty where callers are not told apart. */
+  /** The key of the caller who started the job; empty without authentication. */
   owner?: string;
   /** The number of this run of the job, and the state that earlier runs handed to it; undefined for the first. */
   run?: Pick<Run, "n" | "before"> | undefined;

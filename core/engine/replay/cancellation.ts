@@ -39,7 +39,7 @@ interface CancellationParts {
 interface Cancellation {
   at: number;
   by?: "deadline" | undefined;
-  /** Why the job cannot end before its deadline, if it is told of it early. */
+  /** Why the job cannot end before its deadline, if the function hears of that early. */
   reason?: string | undefined;
   /** The commands that were open after the replay: an earlier worker may have begun them. */
   before: ReadonlySet<Command>;
