@@ -180,3 +180,11 @@ describe("the examples run:", () => {
     expect(Date.parse(released_at)).toBeGreaterThan(0);
   });
 });
+
+test("features/README.md has a row for each feature, and no other", async () => {
+  const text = await readFile(join(ROOT, "features/README.md"), "utf8");
+  const [, rows = ""] = text.split("| feature | what it adds |");
+  const named = [...rows.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name);
+  const folders = await readdir(join(ROOT, "features"), { withFileTypes: true });
+  expect(named).toEqual(folders.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])).sort());
+});

@@ -1,4 +1,4 @@
-/** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `functions/caller/schedules/`. */
+/** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `schedules.ts`. */
 import * as z from "zod";
 import { defineJob, type Job } from "../../core/author/job.ts";
 

@@ -128,7 +128,6 @@ describe("a caller", () => {
     const listen = { notifications: { taskIds: [task.taskId] } };
     for (const refused of [
       await open(stack.url, wait(name), headers),
-      await open(stack.url, [wait(name)], headers),
       await open(stack.url, toolCall("timer", { timer_name: "long", seconds: 3_600 }), headers),
       await open(stack.url, rpcMessage("subscriptions/listen", listen), {
         ...headers,

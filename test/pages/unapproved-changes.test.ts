@@ -14,7 +14,7 @@ beforeAll(async () => {
     { ...bindings, ...bearerBindings({ ada: "token-of-ada" }) },
     { ...bindings, OPERATE: "" },
   ];
-  edge = await startEdge({ port: 0, entry: "test/wrap/list/held-edge.ts", bindings, otherIsolates: others });
+  edge = await startEdge({ port: 0, entry: "test/wrap/list/unapproved-edge.ts", bindings, otherIsolates: others });
 });
 afterAll(async () => {
   await browser?.close();
