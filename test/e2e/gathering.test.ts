@@ -151,7 +151,8 @@ describe.concurrent("a job that failed", () => {
   }
 });
 
-const attempt = (n: number, { job }: Month) => `Attempt ${n}: an earlier attempt under ${job} finished without a result.`;
+const attempt = (n: number, { job }: Month) =>
+  `Attempt ${n}: an earlier attempt under ${job} finished without a result.`;
 
 test("the status says how a job ended without a result: with a reason, at its deadline, or without a reason", async () => {
   const [client] = clients;
