@@ -30,7 +30,7 @@ export class JournalWriter {
   /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
   reachedPaths: string[] = [];
   /** The first window whose commands depend on the order of these outcomes, which could differ in a replay. */
-  #unsureSince = Number.POSITIVE_INFINITY;
+  #uncertainFrom = Number.POSITIVE_INFINITY;
 
   constructor(journal: Journal, lease: Lease, wakeup: Wakeup, log: Log) {
     this.#journal = journal;
@@ -100,7 +100,7 @@ export class JournalWriter {
       }),
     );
     this.reachedPaths = [];
-    this.#unsureSince = Number.POSITIVE_INFINITY;
+    this.#uncertainFrom = Number.POSITIVE_INFINITY;
     return promises.map((promise, i) => {
       const record = this.#journal.add(promise, first + i);
       const { op, kind } = (batch[i] as QueuedEntry).event;
@@ -112,9 +112,9 @@ export class JournalWriter {
   }
 
   /** Notes an outcome that reached the function; from the window `unsure` on, another could have come first. */
-  reached(path: string, unsure = Number.POSITIVE_INFINITY): void {
+  reached(path: string, uncertainFrom = Number.POSITIVE_INFINITY): void {
     this.reachedPaths.push(path);
-    this.#unsureSince = Math.min(this.#unsureSince, unsure);
+    this.#uncertainFrom = Math.min(this.#uncertainFrom, uncertainFrom);
   }
 
   /**
@@ -127,7 +127,7 @@ export class JournalWriter {
     const op = this.reachedPaths.at(-1);
     if (op === undefined) return;
     // Each record of a batch repeats the list, so its length has a limit.
-    if (this.reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#unsureSince)) return;
+    if (this.reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#uncertainFrom)) return;
     await this.record({ kind: "reached", op });
   }
 

@@ -180,7 +180,7 @@ export class TaskLease implements Lease {
     if (preloaded && preloaded.state !== "pending") return preloaded;
     const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
-    if (status !== 200) throw taken(status, "promise.get");
+    if (status !== 200) throw leaseTaken(status, "promise.get");
     return (data as { promise: PromiseRecord }).promise;
   }
 
@@ -282,10 +282,10 @@ export class TaskLease implements Lease {
     const { status, data } = await this.#send(kind, { id: this.taskId, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
-    throw taken(status, kind);
+    throw leaseTaken(status, kind);
   }
 }
 
 /** The error of an answer by which the server says that the task is not this worker's any more. */
-const taken = (status: number, kind: string) =>
+const leaseTaken = (status: number, kind: string) =>
   new LeaseLost(`the server answered ${status} to ${kind}`, { reason: "taken", cause: { status } });
