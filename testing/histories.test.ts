@@ -136,7 +136,7 @@ async function historyOf(
     startedAt: root?.createdAt ?? 0,
     deadline: root?.timeoutAt ?? 0,
     end: { value: "as it was" },
-    awaited: {},
+    awaitedPromises: {},
     records: recordsIn(simulated.sim).flatMap(({ id }) => simulated.sim.get(id) ?? []),
   };
 }

@@ -102,8 +102,8 @@ async function run(
 const endHistory = async (): Promise<never> => Promise.reject(new EndOfHistory());
 
 /** A lease on the job of a history, which reads what the history has, and ends it at the first change. */
-function leaseOn({ id, run, awaited, records }: History): Lease {
-  const promises = new Map([...Object.entries(awaited), ...records.map((each) => [each.id, each] as const)]);
+function leaseOn({ id, run, awaitedPromises, records }: History): Lease {
+  const promises = new Map([...Object.entries(awaitedPromises), ...records.map((each) => [each.id, each] as const)]);
   const get = async (promiseId: string): Promise<PromiseRecord> => promises.get(promiseId) ?? pending(promiseId);
   return {
     id,

@@ -134,7 +134,7 @@ async function recordsOf(
   run: string,
   journal: Journal,
   { get, callbacks, fields }: { get: Get; callbacks: readonly PromiseRecord[]; fields: ReadonlySet<string> },
-): Promise<Pick<History, "records" | "awaited">> {
+): Promise<Pick<History, "records" | "awaitedPromises">> {
   const withoutSecrets = ({ data }: { data?: string }) =>
     data ? { data: toBase64(JSON.stringify(redact(JSON.parse(fromBase64(data)), fields))) } : {};
   const bare = (record: PromiseRecord): PromiseRecord => {
@@ -150,17 +150,18 @@ async function recordsOf(
   const ownWaits = new Set(journal.events.flatMap(({ event }) => (isWait(event) ? [event.op] : [])));
   const { key } = splitKey(localId(id, namespace));
   const starter = splitKey(tags[STARTER] ?? "").key;
-  const awaited: History["awaited"] = {};
+  const awaitedPromises: History["awaitedPromises"] = {};
   // The last callbacks whose values the function got are in no record.
-  for (const record of callbacks) if (record.id.startsWith(callbackId(run, ""))) awaited[record.id] = bare(record);
+  for (const record of callbacks)
+    if (record.id.startsWith(callbackId(run, ""))) awaitedPromises[record.id] = bare(record);
   const otherWaits = journal.events.flatMap(({ event }) => event.after ?? []).filter((path) => !ownWaits.has(path));
   for (const name of new Set([...otherWaits.map(nameIn), ...journal.startedJobs])) {
     for (const owner of new Set([key, starter, ""])) {
       const record = await get(namespace + owner + name);
-      if (record) awaited[name] ??= bare(record);
+      if (record) awaitedPromises[name] ??= bare(record);
     }
   }
-  return { records: [...recordIds].map((of) => bare(records.get(of) as PromiseRecord)), awaited };
+  return { records: [...recordIds].map((of) => bare(records.get(of) as PromiseRecord)), awaitedPromises };
 }
 
 /** The promises of the callbacks of a job's runs; none if the server refuses the search. */

@@ -108,12 +108,6 @@ export const FILES = "durable-mcp:files";
 export const referringPart = ({ job, value }: { job: { answers: boolean }; value?: unknown }): unknown =>
   job.answers ? Object(value)[FILES] : value;
 
-/** The bytes of the files that a step or a look stored, from its journal entry; files of others in its value do not count. */
-export function bytesOfFiles({ kind, op, value }: { kind?: string; op?: string; value?: unknown }): number {
-  const files = kind === "step" || kind === "until" ? filesIn(value) : [];
-  return files.reduce((sum, { step, size }) => sum + (step === op ? size : 0), 0);
-}
-
 /** Whether a value is a reference to a file. */
 export function isFile(value: unknown): value is FileReference {
   const { uri, name, mimeType, size, sha256 } = Object(value);

@@ -14,17 +14,25 @@ export const MAX_TIMER_MS = 2 ** 31 - 1;
 export const machineClock: Clock = {
   now: () => Date.now(),
   after(ms, then) {
-    const due = Date.now() + ms;
-    let timer: ReturnType<typeof setTimeout>;
-    const wait = () => {
-      const left = due - Date.now();
-      timer = left > MAX_TIMER_MS ? setTimeout(wait, MAX_TIMER_MS) : setTimeout(then, Math.max(left, 0));
-    };
-    wait();
+    if (ms > MAX_TIMER_MS) return afterLong(ms, then);
+    const timer = setTimeout(then, Math.max(ms, 0));
     return () => clearTimeout(timer);
   },
   turn,
 };
+
+/** As `after`, beyond the limit of `setTimeout`: one timer follows another. */
+function afterLong(ms: number, then: () => void): () => void {
+  const due = Date.now() + ms;
+  let cancel = () => {};
+  const timer = setTimeout(() => {
+    cancel = machineClock.after(due - Date.now(), then);
+  }, MAX_TIMER_MS);
+  return () => {
+    clearTimeout(timer);
+    cancel();
+  };
+}
 
 const { setImmediate: immediately, process } = globalThis as {
   setImmediate?: (then: () => void) => void;

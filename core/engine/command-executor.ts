@@ -76,7 +76,7 @@ export class CommandExecutor {
         await writer.flush(replay);
         continue;
       }
-      await this.#writeOutputs();
+      if (commands.outputs.size > 0) await this.#writeOutputs();
       await writer.pin((window) =>
         commands.open.values().some((command) => isNew(command) && command.window >= window),
       );
@@ -87,14 +87,13 @@ export class CommandExecutor {
         await this.#verify();
         return { kind: "failed", error: pass.brokenRule ?? end.error };
       }
-      if (!end && (await this.#handOverNext())) continue;
+      if (!end && (await this.#deliverNext())) continue;
       const needed = [...commands.open].filter((command) => !end || hasEffects(command));
       if ((end || next) && needed.length === 0) {
         // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
-        this.#refuse(failureOfUnawaited(commands));
-        if (runtime.awaitsSteps) this.#refuse(unawaitedStep(commands));
+        this.#refuseUnawaited();
         await this.#verify();
         if (pass.brokenRule) continue;
         if (next) return { kind: "continued", args: next.args, carried: this.#carried };
@@ -125,7 +124,7 @@ export class CommandExecutor {
     return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
   }
 
-  /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then tells the function. */
+  /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then interrupts the function. */
   async #expire(reason?: string): Promise<void> {
     const { writer, commands, pass, replay, runtime, wakeup, clock } = this.#parts;
     pass.isLate = true;
@@ -165,8 +164,8 @@ export class CommandExecutor {
     const now = clock.now();
     for (const command of commands.open) {
       if (command.isRunning || command.awaitedPromise) continue;
-      awaitables.locate(command);
       const { work, pause } = command;
+      if (!work) awaitables.locate(command);
       if (!work || (pause && pause.due > now) || !isMeant(command)) continue;
       delete command.pause;
       command.isRunning = true;
@@ -182,9 +181,10 @@ export class CommandExecutor {
     }
   }
 
-  /** Hands over the awaited promise that settled first. Resolves with whether there was one. */
-  async #handOverNext(): Promise<boolean> {
+  /** Delivers the awaited promise that settled first. Resolves with whether there was one. */
+  async #deliverNext(): Promise<boolean> {
     const { writer, commands, pass, replay, awaitables, runtime } = this.#parts;
+    if (!commands.open.values().some(({ awaitedPromise }) => awaitedPromise)) return false;
     await awaitables.readDue();
     const { next } = awaitables;
     const settled = next?.awaitedPromise?.settlement;
@@ -257,6 +257,16 @@ export class CommandExecutor {
     this.#refuse(difference && `run again from its records, the function ${difference}. ${ADVICE_ON_DIFFERENCES}`);
   }
 
+  /** Refuses a call that has failed and that nothing awaits; in a test, also a step that nothing awaits. */
+  #refuseUnawaited(): void {
+    const { commands, runtime } = this.#parts;
+    const { unawaitedFailure: failed } = commands;
+    if (failed) this.#refuse(unhandledFailure(failed.failure?.error, `${failed.kind} "${failed.path}"`));
+    const step = runtime.awaitsSteps ? commands.unawaitedStep : undefined;
+    if (step)
+      this.#refuse(`nothing awaits step "${step.path}": what comes of it is lost. ${ADVICE_ON_UNAWAITED_CALLS}`);
+  }
+
   #refuse(message: string | undefined): void {
     if (message !== undefined) this.#parts.pass.ruleBroken(message);
   }
@@ -295,15 +305,4 @@ function nextDue(commands: readonly Command[], now: number): number | undefined 
 function lastOf({ paths }: Commands): string {
   const last = [...paths].at(-1);
   return last === undefined ? "" : `. Its last call was "${last}"`;
-}
-
-function failureOfUnawaited({ unawaitedFailure: call }: Commands): string | undefined {
-  return call && unhandledFailure(call.failure?.error, `${call.kind} "${call.path}"`);
-}
-
-function unawaitedStep({ unawaitedStep }: Commands): string | undefined {
-  return (
-    unawaitedStep &&
-    `nothing awaits step "${unawaitedStep.path}": what comes of it is lost. ${ADVICE_ON_UNAWAITED_CALLS}`
-  );
 }

@@ -63,9 +63,9 @@ export class Execution {
       if (runtime.signal.aborted) abort();
       await this.#replay();
       pass.isReplaying = false;
-      const before = new Set([...this.#parts.commands.open].filter(hasEffects));
+      const openBefore = new Set([...this.#parts.commands.open].filter(hasEffects));
       const cancel = (at: number, by?: "deadline", reason?: string) =>
-        interrupt(this.#parts, { at, by, reason, before, endsWith: (outcome) => this.#endsWith(outcome) });
+        interrupt(this.#parts, { at, by, reason, openBefore, endsWith: (outcome) => this.#endsWith(outcome) });
       if (runtime.cancelled) await cancel(runtime.cancelled.at);
       return await new CommandExecutor({
         ...this.#parts,

@@ -21,7 +21,7 @@ export interface History {
   end?: HistoryEnd;
   records: PromiseRecord[];
   /** The promises that the job awaited besides its own records: other jobs by their names, callbacks by their ids. */
-  awaited: Record<string, PromiseRecord>;
+  awaitedPromises: Record<string, PromiseRecord>;
 }
 
 /** An error has no message if fields are redacted. */

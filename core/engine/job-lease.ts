@@ -18,8 +18,12 @@ export interface Lease {
   readonly taskId: string;
   /** The version of the task: counts the leases on it from 1, so another worker has another version. */
   readonly version: number;
-  /** Creates a promise of the job, or finds it. @throws {LeaseLost} @throws {RecordRefused} */
-  create(id: string, param: unknown, when: When): Promise<PromiseRecord>;
+  /**
+   * Creates a promise of the job, or finds it. `outsideBytes`: how much was stored with it outside of the job's promises.
+   *
+   * @throws {LeaseLost} @throws {RecordRefused}
+   */
+  create(id: string, param: unknown, when: When, outsideBytes?: number): Promise<PromiseRecord>;
   get(id: string): Promise<PromiseRecord | undefined>;
   /** Reads a promise and subscribes to news of it, if news can come; `fresh`: as the server has it now. */
   watch(id: string, fresh: boolean): Promise<PromiseRecord | undefined>;

@@ -27,10 +27,10 @@ export class JournalWriter {
   readonly #wakeup: Wakeup;
   readonly #log: Log;
   #queue: QueuedEntry[] = [];
-  /** The commands whose awaited outcomes reached the function since the last record. */
-  #reachedPaths: string[] = [];
+  /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
+  reachedPaths: string[] = [];
   /** The first window whose commands depend on the order of these outcomes, which could differ in a replay. */
-  #unsureSince = Number.POSITIVE_INFINITY;
+  #uncertainFrom = Number.POSITIVE_INFINITY;
 
   constructor(journal: Journal, lease: Lease, wakeup: Wakeup, log: Log) {
     this.#journal = journal;
@@ -41,11 +41,6 @@ export class JournalWriter {
 
   get hasQueuedEntries(): boolean {
     return this.#queue.length > 0;
-  }
-
-  /** The commands whose awaited outcomes reached the function and are not listed in a record yet. */
-  get reachedPaths(): readonly string[] {
-    return this.#reachedPaths;
   }
 
   /** Queues a record. Records are written in the order in which they are posted; resolves when this one is written. */
@@ -90,12 +85,13 @@ export class JournalWriter {
    */
   async #append(batch: readonly Pick<QueuedEntry, "event" | "when">[]): Promise<JournalRecord[]> {
     const first = this.#journal.last + 1;
-    const after = this.#reachedPaths.length > 0 && { after: this.#reachedPaths };
+    const after = this.reachedPaths.length > 0 && { after: this.reachedPaths };
     const promises = await Promise.all(
       batch.map(({ event, when }, i) => {
         const id = journalEntryId(this.#lease.run, first + i);
         const more = { ...after, ...(i > 0 && { with: first }), v: this.#lease.version };
-        return this.#lease.create(id, { ...event, ...more }, when).catch((error) => {
+        const outsideBytes = "outsideBytes" in event ? event.outsideBytes : undefined;
+        return this.#lease.create(id, { ...event, ...more }, when, outsideBytes).catch((error) => {
           const failure = error instanceof RecordRefused && failureEntry(event, toStored(error));
           if (!failure) throw error;
           this.#log.warn("record refused", { call: event.op, reason: failure.error.message });
@@ -103,8 +99,8 @@ export class JournalWriter {
         });
       }),
     );
-    this.#reachedPaths = [];
-    this.#unsureSince = Number.POSITIVE_INFINITY;
+    this.reachedPaths = [];
+    this.#uncertainFrom = Number.POSITIVE_INFINITY;
     return promises.map((promise, i) => {
       const record = this.#journal.add(promise, first + i);
       const { op, kind } = (batch[i] as QueuedEntry).event;
@@ -116,9 +112,9 @@ export class JournalWriter {
   }
 
   /** Notes an outcome that reached the function; from the window `unsure` on, another could have come first. */
-  reached(path: string, unsure = Number.POSITIVE_INFINITY): void {
-    this.#reachedPaths.push(path);
-    this.#unsureSince = Math.min(this.#unsureSince, unsure);
+  reached(path: string, uncertainFrom = Number.POSITIVE_INFINITY): void {
+    this.reachedPaths.push(path);
+    this.#uncertainFrom = Math.min(this.#uncertainFrom, uncertainFrom);
   }
 
   /**
@@ -128,10 +124,10 @@ export class JournalWriter {
    * @param depends whether work that is about to begin was issued in this window or later
    */
   async pin(depends: (window: number) => boolean): Promise<void> {
-    const op = this.#reachedPaths.at(-1);
+    const op = this.reachedPaths.at(-1);
     if (op === undefined) return;
     // Each record of a batch repeats the list, so its length has a limit.
-    if (this.#reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#unsureSince)) return;
+    if (this.reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#uncertainFrom)) return;
     await this.record({ kind: "reached", op });
   }
 

@@ -73,9 +73,9 @@ test("a promise that holds no record is ignored", () => {
 test("the journal remembers settled promises of its own job and of others", () => {
   const journal = new Journal();
   journal.add(record(1, { kind: "sleep", op: "s" }, "pending"), 1);
-  journal.settled(record(1, { kind: "sleep", op: "s" }));
+  journal.noteSettled(record(1, { kind: "sleep", op: "s" }));
   expect(journal.events[0]?.promise.state).toBe("resolved");
-  expect(journal.elsewhere(journalEntryId("j", 1))).toBeUndefined();
-  journal.settled({ ...base, id: "other", param: {}, value: encodeValue(5) });
-  expect(journal.elsewhere("other")).toMatchObject({ state: "resolved" });
+  expect(journal.settledElsewhere(journalEntryId("j", 1))).toBeUndefined();
+  journal.noteSettled({ ...base, id: "other", param: {}, value: encodeValue(5) });
+  expect(journal.settledElsewhere("other")).toMatchObject({ state: "resolved" });
 });

@@ -3,7 +3,6 @@
  * A record never changes, except that a sleep ends and a question is answered.
  */
 import type { Question } from "../author/context.ts";
-import { bytesOfFiles, mayHaveFiles } from "../author/file.ts";
 import type { StoredError } from "../author/values.ts";
 import { fromBase64 } from "../resonate/base64.ts";
 import { RESERVATION, STARTER } from "../resonate/codec.ts";
@@ -26,8 +25,8 @@ export type JournalEntry = {
   with?: number;
   /** The version of the job's task under which it was written; only entries that are not written yet lack it. */
   v?: number;
-} & (
-  | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError }
+} /** `outsideBytes`: how much was stored with it outside of the job's promises. */ & (
+  | { kind: "step" | "start" | "until" | "emit"; value?: unknown; error?: StoredError; outsideBytes?: number }
   /** `failed`: the branch that ended first or all of `ctx.any` failed, or the time of `ctx.timeout` was up. */
   | { kind: "race"; winner: string; failed?: true }
   | { kind: "sleep" }
@@ -64,17 +63,14 @@ export class JournalRecord {
   promise: PromiseRecord;
   readonly #text: string | undefined;
   /** The bytes of the record and its answer, and of the parts or the output that its command stored besides. */
-  readonly stored: number;
-  /** Whether its value may name files. */
-  readonly hasFiles: boolean;
+  readonly storedBytes: number;
 
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
-    this.stored = bytesIn(promise.param) + bytesIn(promise.value) + bytesBeside(event);
-    this.hasFiles = mayHaveFiles(text);
+    this.storedBytes = bytesIn(promise.param) + bytesIn(promise.value) + bytesBeside(event);
     const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
     if (holdsObject) delete event.value;
     this.n = n;
@@ -127,13 +123,13 @@ export class Journal {
 
   constructor(run?: Run) {
     this.run = run;
-    this.stored = run?.stored ?? 0;
-    this.files = run?.files ?? 0;
-    this.marked = run?.marked ?? 0;
+    this.storedBytes = run?.storedBytes ?? 0;
+    this.outsideBytes = run?.outsideBytes ?? 0;
+    this.newestMark = run?.newestMark ?? 0;
   }
 
   readonly #pending = new Map<string, JournalRecord>();
-  readonly #elsewhere = new Map<string, PromiseRecord>();
+  readonly #settledPromises = new Map<string, PromiseRecord>();
 
   get last(): number {
     return this.events.at(-1)?.n ?? 0;
@@ -146,39 +142,39 @@ export class Journal {
   size = 0;
 
   /** The bytes stored for the job and for its child jobs that have ended. */
-  stored = 0;
+  storedBytes = 0;
 
-  /** The bytes of its files. They count towards the caller's limit, not towards the job's own. */
-  files = 0;
+  /** The bytes stored outside of its promises. They count towards the caller's limit, not towards the job's own. */
+  outsideBytes = 0;
 
   /** The newest mark of these bytes: see `size.ts`. */
-  marked = 0;
+  newestMark = 0;
 
   add(promise: PromiseRecord, n: number): JournalRecord | undefined {
     try {
-      const recorded = new JournalRecord(n, promise);
-      this.events.push(recorded);
-      if (promise.state === "pending") this.#pending.set(promise.id, recorded);
-      this.size += recorded.size;
-      this.stored += recorded.stored;
-      if (recorded.hasFiles) this.files += bytesOfFiles({ ...recorded.event, value: recorded.value });
-      return recorded;
+      const record = new JournalRecord(n, promise);
+      this.events.push(record);
+      if (promise.state === "pending") this.#pending.set(promise.id, record);
+      this.size += record.size;
+      this.storedBytes += record.storedBytes;
+      if ("outsideBytes" in record.event) this.outsideBytes += record.event.outsideBytes ?? 0;
+      return record;
     } catch {
       return undefined;
     }
   }
 
   /** Notes a settled promise, of this job or another. It never changes again, so it is not read again. */
-  settled(promise: PromiseRecord): void {
+  noteSettled(promise: PromiseRecord): void {
     const settled = withoutContent(promise);
     const own = this.#pending.get(promise.id);
     if (own) {
       own.promise = settled;
-      this.stored += bytesIn(promise.value);
-    } else if (!this.#elsewhere.has(promise.id)) {
-      this.#elsewhere.set(promise.id, settled);
+      this.storedBytes += bytesIn(promise.value);
+    } else if (!this.#settledPromises.has(promise.id)) {
+      this.#settledPromises.set(promise.id, settled);
       // A job that a caller started counts by itself, and a shared job counts for nobody.
-      if (!(RESERVATION in promise.tags || STARTER in promise.tags)) this.stored += sizeOf(promise);
+      if (!(RESERVATION in promise.tags || STARTER in promise.tags)) this.storedBytes += sizeOf(promise);
     }
     this.#pending.delete(promise.id);
     this.size += (own ? 0 : 500) + (promise.value.data?.length ?? 0);
@@ -192,8 +188,8 @@ export class Journal {
   }
 
   /** The promise of another job, if it is known to have settled. */
-  elsewhere(id: string): PromiseRecord | undefined {
-    return this.#elsewhere.get(id);
+  settledElsewhere(id: string): PromiseRecord | undefined {
+    return this.#settledPromises.get(id);
   }
 
   /** Reads the records that are not known yet, several at a time. */

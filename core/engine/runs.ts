@@ -16,7 +16,7 @@ import type { Run } from "./state.ts";
 /** The run that a promise holds. */
 export function runIn(n: number, { param, createdAt }: PromiseRecord): Run {
   const stored = decodeValue(param) as Omit<Run, "n" | "startedAt">;
-  return { ...stored, n, startedAt: createdAt, stored: stored.stored + bytesIn(param) };
+  return { ...stored, n, startedAt: createdAt, storedBytes: stored.storedBytes + bytesIn(param) };
 }
 
 /** The newest run of a job; undefined if that is the first. `known`: the number of an existing run, to search from. */
@@ -57,9 +57,9 @@ export async function beginRun(
   const n = (before.run?.n ?? 1) + 1;
   const param: Omit<Run, "n" | "startedAt"> = {
     ...run,
-    stored: before.stored,
-    files: before.files,
-    marked: before.marked,
+    storedBytes: before.storedBytes,
+    outsideBytes: before.outsideBytes,
+    newestMark: before.newestMark,
     seed: crypto.randomUUID(),
     v: lease.version,
   };

@@ -31,7 +31,7 @@ export interface Runtime extends JobOfStep {
    * since the epoch. `Runtime.deadline` is then that of the clean-up.
    */
   cancelled?: { at: number; deadline: number };
-  /** Until when the function may clean up after its deadline; undefined if it is not told of its deadline. */
+  /** Until when the function may clean up after its deadline; undefined if it does not hear of its deadline. */
   cleanupUntil?: number;
   budget?: Budgets | undefined;
   events?: readonly EventDefinition[] | undefined;

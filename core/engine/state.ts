@@ -50,10 +50,10 @@ export interface Run {
   v: number;
   before: Carried;
   /** The bytes that earlier runs have stored, and those that this one began with. */
-  stored: number;
-  files: number;
+  storedBytes: number;
+  outsideBytes: number;
   /** The newest mark of these bytes: see `store/size.ts`. */
-  marked: number;
+  newestMark: number;
   /** Jobs that earlier runs started and did not await: they are given up together with this run's. */
   children: string[];
 }

@@ -9,7 +9,7 @@ import type { Run } from "./state.ts";
 /** The job that a step belongs to. Features add what they need of it by declaration merging. */
 export interface JobOfStep {
   jobName: string;
-  /** The key of the caller who started the job; empty where callers are not told apart. */
+  /** The key of the caller who started the job; empty without authentication. */
   owner?: string;
   /** The number of this run of the job, and the state that earlier runs handed to it; undefined for the first. */
   run?: Pick<Run, "n" | "before"> | undefined;
@@ -31,7 +31,13 @@ export interface StepWork {
 }
 
 /** How a step, or one attempt at it, has ended. */
-export type StepOutcome = { value: unknown } | StepFailure;
+export type StepOutcome = StepResult | StepFailure;
+
+export interface StepResult {
+  value: unknown;
+  /** See {@link Attempt.outsideBytes}. */
+  outsideBytes?: number;
+}
 
 export interface StepFailure {
   error: unknown;
@@ -53,6 +59,8 @@ export interface Attempt {
   readonly clock: Clock;
   /** How long the function may take from when it is called; undefined: until the job's deadline. A feature may change it. */
   timeoutMs: number | undefined;
+  /** How much it stores with its value outside of the job's promises. A feature adds to it. */
+  outsideBytes: number;
   /**
    * Records that the attempt is about to have an effect. Should its worker die, the next one finds {@link StepWork.begunAt}.
    *
@@ -80,7 +88,7 @@ export interface StepFeature {
    * undefined if there is none, because the execution ends or the job's deadline has come.
    */
   step?: Around<StepWork, StepOutcome | undefined>;
-  /** Around one attempt. Resolves with the value of the step's function. */
+  /** Around one attempt. Resolves with the value of the function. */
   attempt?: Around<Attempt, unknown>;
   /** Around the creation of a promise of the job. @throws {RecordRefused} */
   record?: Around<NewRecord, PromiseRecord>;

@@ -72,7 +72,7 @@ test("the next run of a job gets the jobs that were not awaited, the newest hund
   const { feature } = scene();
   const names = Array.from({ length: 150 }, (_, i) => `cake_${i}`);
   const { run } = jobRun({ memory: { journal: journalOf(names) } });
-  run.memory.journal.settled({ ...STORED, id: "cake_149" });
+  run.memory.journal.noteSettled({ ...STORED, id: "cake_149" });
   const next = { args: {}, version: 1, before: { emitted: 0, events: 0 }, children: [] };
   await feature.observe?.({ type: "nextRun", run, next });
   expect(next.children).toEqual(names.slice(49, 149));

@@ -73,7 +73,7 @@ function passOnChildren(run: JobRun, next: NextRun): void {
   const all = [...(journal.run?.children ?? []), ...journal.startedJobs];
   const open = all.filter((name) => {
     const id = run.runtime.promiseOf(name);
-    return id === undefined || !journal.elsewhere(id);
+    return id === undefined || !journal.settledElsewhere(id);
   });
   next.children.push(...open.slice(-MAX_CHILDREN_OF_EARLIER_RUNS));
   run.children = [...next.children];

@@ -27,7 +27,7 @@ export async function cleanUpAfter(run: JobRun, execute: (run: JobRun) => Promis
     const failure = failureOf(outcome, records);
     if (failure !== undefined) return await fail(run, failure);
     log.info({ cleans_up: name, records: records.length }, "clean-up done");
-    await lease.fulfill("resolved", { steps: records.length }, journal.stored + journal.files);
+    await lease.fulfill("resolved", { steps: records.length }, journal.storedBytes + journal.outsideBytes);
     return "complete";
   } catch (error) {
     if (error instanceof RecordRefused) return await fail(run, error.message);
@@ -60,6 +60,6 @@ async function fail({ lease, memory, log }: JobRun, reason: string): Promise<"fa
   log.error({ reason }, "clean-up failed");
   const error = new Error(reason);
   Object.defineProperty(error, "stack", { value: undefined });
-  await lease.fulfill("rejected", error, memory.journal.stored + memory.journal.files);
+  await lease.fulfill("rejected", error, memory.journal.storedBytes + memory.journal.outsideBytes);
   return "failed";
 }

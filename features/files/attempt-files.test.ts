@@ -14,6 +14,11 @@ const attempt = {
   step: { attempt: 1, signal },
 };
 
+function hash() {
+  const sha256 = createHash("sha256");
+  return { update: (bytes: Uint8Array) => void sha256.update(bytes), digest: () => sha256.digest("hex") };
+}
+
 afterEach(() => {
   vi.useRealTimers();
 });
@@ -68,14 +73,20 @@ test("a file is stored once the bucket answers again, in the attempt in which it
     if (failures-- > 0) throw new Error("the bucket is away");
     return objects.list(prefix);
   };
-  const hash = () => {
-    const hash = createHash("sha256");
-    return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
-  };
   const kept = new KeptFiles({ objects: { ...objects, list }, hash });
   const files = new AttemptFiles({ kept }, attempt);
   const store = () => files.file("report.txt", "content");
   await expect(store()).rejects.toThrow("the bucket is away");
   await expect(store()).rejects.toThrow("the bucket is away");
   expect(await store()).toMatchObject({ name: "report.txt", size: 7 });
+});
+
+test("an attempt keeps the files that its value names, and tells their size", async () => {
+  const objects = memoryStore();
+  const files = new AttemptFiles({ kept: new KeptFiles({ objects, hash }) }, attempt);
+  const film = await files.file("film.txt", "a film");
+  const draft = await files.file("draft.txt", "a draft that nobody needs");
+  expect(await files.keep({ film: [film, film.uri] })).toBe(6);
+  expect(await new Response(await files.read(film)).text()).toBe("a film");
+  await expect(files.read(draft)).rejects.toThrow("the caller has no such file, or it is gone");
 });

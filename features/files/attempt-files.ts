@@ -54,7 +54,10 @@ export interface AttemptOfFiles {
 /** A file that is stored or being stored. */
 interface StoredFile {
   key: string;
+  /** What it takes of the job's room, so far. */
   bytes: number;
+  /** The size of its content, once that is stored. */
+  size: number;
 }
 
 /** Implements `step.file` and `step.read` for one attempt. */
@@ -86,13 +89,14 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     const n = this.#count;
     const { folder, stem } = await this.#placeIn(kept);
     const id = `${stem}-${lease.version}.${step.attempt}.${n}`;
-    const file: StoredFile = { key: `${folder}/${id}`, bytes: 0 };
+    const file: StoredFile = { key: `${folder}/${id}`, bytes: 0, size: 0 };
     this.#stored.set(id, file);
     const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
     try {
       const content = this.#counted(name, file, bytesIn(data, kept));
       const { size, sha256 } = await kept.write(file.key, content, { job: lease.id, name, mimeType: type });
       this.#charge(name, file, 0);
+      file.size = size;
       const uri = fileUri(this.#jobName, id, name);
       return { uri, name, mimeType: type, size, sha256, step: path, attempt: step.attempt };
     } catch (error) {
@@ -104,28 +108,29 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
   }
 
   async read(file: FileReference | GivenFile | string, own: FileLimits = {}): Promise<ReadableStream<Uint8Array>> {
-    const given = isGiven(file) ? { ...file, uri: file.from } : file;
+    const reference = isGiven(file) ? { ...file, uri: file.from } : file;
     const limits = isGiven(file) ? { ...file, ...own } : own;
-    const uri = typeof given === "string" ? given : given?.uri;
+    const uri = typeof reference === "string" ? reference : reference?.uri;
     if (/^data:/i.test(uri)) return fromDataUri(uri, limits).stream();
     const { step } = this.#attempt;
-    if (isGiven(file) && /^https:/i.test(uri)) return fetched(uri, limits, step.signal, this.#sources.fetchPublic);
+    if (isGiven(file) && /^https:/i.test(uri)) return download(uri, limits, step.signal, this.#sources.fetchPublic);
     const kept = this.#kept;
     const key = await this.#keyOf(uri);
     const description = key && (await kept.describe(key));
-    if (!key || !description) throw new NonRetryableError(gone(uri));
-    if (typeof given !== "string" && "sha256" in given && given.sha256 !== description.sha256)
+    if (!key || !description) throw new NonRetryableError(goneMessage(uri));
+    if (typeof reference !== "string" && "sha256" in reference && reference.sha256 !== description.sha256)
       throw new NonRetryableError(`${uri} is not the file of the reference: its checksum differs`);
-    fits(uri, description.mimeType, description.size, limits);
+    checkLimits(uri, description.mimeType, description.size, limits);
     const stream = await kept.read(key, description);
-    if (!stream) throw new NonRetryableError(gone(uri));
+    if (!stream) throw new NonRetryableError(goneMessage(uri));
     return stream;
   }
 
-  /** The attempt has succeeded with this value: files that it does not name are removed. */
-  async keep(value: unknown): Promise<void> {
+  /** The attempt has succeeded with this value: files that it does not name are removed. Resolves with the size of the others. */
+  async keep(value: unknown): Promise<number> {
     const text = this.#stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
     await this.#end([...this.#stored.keys()].filter((id) => !text.includes(id)));
+    return this.#stored.values().reduce((sum, { size }) => sum + size, 0);
   }
 
   /** The attempt has failed. */
@@ -167,7 +172,7 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
   /** The bytes of a file, each of which finds room in the job. @throws {NonRetryableError} */
   async *#counted(name: string, file: StoredFile, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     this.#charge(name, file, FILE_OVERHEAD_BYTES);
-    for await (const bytes of bounded(content, MAX_FILE)) {
+    for await (const bytes of upTo(content, MAX_FILE)) {
       this.#charge(name, file, bytes.length);
       yield bytes;
     }
@@ -179,7 +184,7 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     if (this.#isOver) throw new NonRetryableError(`step.file: the step ended before ${name} was stored: await it`);
     const room = this.#room;
     if (!room) return;
-    if (room.usedBytes + bytes > room.maxBytes) throw new NonRetryableError(full(room.maxBytes));
+    if (room.usedBytes + bytes > room.maxBytes) throw new NonRetryableError(fullMessage(room.maxBytes));
     file.bytes += bytes;
     room.usedBytes += bytes;
   }
@@ -221,18 +226,18 @@ function checkName(name: unknown): void {
   );
 }
 
-const full = (most: number) =>
+const fullMessage = (most: number) =>
   `the job's files come to more than the ${most} bytes that may be stored of its caller's jobs (MAX_STORED_BYTES): store less`;
 
 const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile | null)?.from === "string";
 
-const REDIRECTS = 5;
+const MAX_REDIRECTS = 5;
 
 /** How many minutes a server may take to send a file, without the time that its reader takes. */
-const LONGEST = 30;
+const MAX_DOWNLOAD_MINUTES = 30;
 
 /** The bytes at an address that a client has given. @throws {NonRetryableError} where trying again cannot help */
-async function fetched(
+async function download(
   url: string,
   limits: FileLimits,
   signal: AbortSignal,
@@ -244,7 +249,7 @@ async function fetched(
     );
   const { host } = new URL(url);
   let at = url;
-  for (let n = 0; n <= REDIRECTS; n++) {
+  for (let n = 0; n <= MAX_REDIRECTS; n++) {
     const response = await fetchPublic(at, { signal }).catch((error: Error) => {
       const refused = [error, error.cause as Error | undefined].find((each) => each?.name === "PrivateAddress");
       throw refused ? new NonRetryableError(refused.message, { cause: error }) : error;
@@ -263,16 +268,22 @@ async function fetched(
         const words = `${host} answered ${status} for the file`;
         throw status >= 500 || status === 429 || status === 408 ? new Error(words) : new NonRetryableError(words);
       }
-      const said = headers.get("content-type")?.split(";")[0]?.trim();
-      const known = said && said !== "application/octet-stream" ? said : typeOfName(new URL(at).pathname);
-      fits(url, known ?? said ?? "application/octet-stream", Number(headers.get("content-length")), limits);
-      return streamOf(bounded(inTime(chunksOf(body), host), limits.max ?? MAX_FILE));
+      const declaredType = headers.get("content-type")?.split(";")[0]?.trim();
+      const knownType =
+        declaredType && declaredType !== "application/octet-stream" ? declaredType : typeOfName(new URL(at).pathname);
+      checkLimits(
+        url,
+        knownType ?? declaredType ?? "application/octet-stream",
+        Number(headers.get("content-length")),
+        limits,
+      );
+      return streamOf(upTo(inTime(chunksOf(body), host), limits.max ?? MAX_FILE));
     } catch (error) {
       await body?.cancel().catch(() => {});
       throw error;
     }
   }
-  throw new NonRetryableError(`${host} leads from one address to the next, more than ${REDIRECTS} times`);
+  throw new NonRetryableError(`${host} leads from one address to the next, more than ${MAX_REDIRECTS} times`);
 }
 
 /** Ends a file that comes so slowly that it would hold its job until the deadline. */
@@ -281,16 +292,17 @@ async function* inTime(data: AsyncIterable<Uint8Array>, host: string): AsyncGene
   let since = Date.now();
   for await (const bytes of data) {
     took += Date.now() - since;
-    if (took > LONGEST * MINUTE) throw new Error(`${host} took more than ${LONGEST} minutes to send the file`);
+    if (took > MAX_DOWNLOAD_MINUTES * MINUTE)
+      throw new Error(`${host} took more than ${MAX_DOWNLOAD_MINUTES} minutes to send the file`);
     yield bytes;
     since = Date.now();
   }
 }
 
-const gone = (uri: string) => `${uri}: the caller has no such file, or it is gone`;
+const goneMessage = (uri: string) => `${uri}: the caller has no such file, or it is gone`;
 
 /** @throws {NonRetryableError} */
-function fits(what: string, type: string, size: number, { mimeTypes, max = MAX_FILE }: FileLimits): void {
+function checkLimits(what: string, type: string, size: number, { mimeTypes, max = MAX_FILE }: FileLimits): void {
   const shown = what.slice(0, 200);
   if (!isOfType(type, mimeTypes))
     throw new NonRetryableError(`${shown} is ${type}, and must be ${mimeTypes?.join(", ")}`);
@@ -302,7 +314,7 @@ function fromDataUri(uri: string, limits: FileLimits): Blob {
   const [, type = "", isBase64, text = ""] = /^data:([^,]*?)(;base64)?,(.*)$/is.exec(uri) ?? [];
   try {
     const bytes = isBase64 ? base64ToBytes(text) : new TextEncoder().encode(decodeURIComponent(text));
-    fits("the data: URI", type || "text/plain", bytes.length, limits);
+    checkLimits("the data: URI", type || "text/plain", bytes.length, limits);
     return new Blob([bytes]);
   } catch (error) {
     if (error instanceof NonRetryableError) throw error;
@@ -352,11 +364,11 @@ async function* bytesIn(data: FileData, { location }: KeptFiles): AsyncGenerator
   } else throw new NonRetryableError("step.file takes a text, bytes, a Blob, a stream, a Response or { path }");
 }
 
-async function* bounded(data: AsyncIterable<Uint8Array>, most: number): AsyncGenerator<Uint8Array> {
+async function* upTo(data: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const bytes of data) {
     size += bytes.length;
-    if (size > most) throw new NonRetryableError(`the file has more than ${most} bytes`);
+    if (size > maxBytes) throw new NonRetryableError(`the file has more than ${maxBytes} bytes`);
     yield bytes;
   }
 }

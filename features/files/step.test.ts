@@ -11,7 +11,7 @@ async function attempt(fn: (step: Pick<Step, "file" | "read">) => Promise<unknow
   const step = { attempt: 1, signal } as Step;
   const job = { jobName: "job", promiseOf: () => undefined };
   const lease = { id: "job", run: "job", version: 1 };
-  return files({ kept }).attempt({ path: "read", lease, job, step }, () => fn(step));
+  return files({ kept }).attempt({ path: "read", lease, job, step, outsideBytes: 0 }, () => fn(step));
 }
 
 test("`read` takes a data: URI in a deployment that keeps no files, and `file` says that none are kept", async () => {

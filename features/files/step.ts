@@ -13,6 +13,7 @@ declare module "../../core/engine/step-feature.ts" {
 /** An attempt as far as its files are concerned. */
 interface AttemptWithFiles extends AttemptOfFiles {
   job: JobOfStep;
+  outsideBytes: number;
   step: Pick<Step, "attempt" | "signal"> & { -readonly [Member in "file" | "read"]: Step[Member] };
 }
 
@@ -32,7 +33,7 @@ export const files = (sources: FileSources) =>
       try {
         const value = await next();
         hasEnded = true;
-        await own?.keep(value);
+        if (own) attempt.outsideBytes += await own.keep(value);
         return value;
       } catch (error) {
         hasEnded = true;

@@ -6,6 +6,8 @@ import type { StepFeature } from "../../core/engine/step-feature.ts";
 export const resumedSteps = (finished: ReadonlyMap<string, JournalRecord>): StepFeature => ({
   async step({ kind, path, job }, next) {
     const record = job.run ? undefined : finished.get(path);
-    return record?.event.kind === kind && !record.event.error ? { value: record.value } : next();
+    if (!record || record.event.kind !== kind || record.event.error) return next();
+    const { outsideBytes } = record.event;
+    return { value: record.value, ...(outsideBytes !== undefined && { outsideBytes }) };
   },
 });

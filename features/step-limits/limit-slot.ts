@@ -6,16 +6,16 @@ import { limitSlotId } from "../../core/resonate/ids.ts";
 import { last } from "../../core/resonate/sequence.ts";
 
 /** How long a worker uses a slot for one attempt after another before other workers can have it, in milliseconds. */
-const IN_A_ROW = 2_000;
+const MAX_SLOT_USE_MS = 2_000;
 
 /** How much longer a slot is reserved than an attempt may take, in milliseconds. */
-const MARGIN = 2_000;
+const SLOT_MARGIN_MS = 2_000;
 
 /** How much longer the reservation of a rate lasts than its span, to allow for the request's latency, in milliseconds. */
-const LATENCY = 100;
+const MAX_LATENCY_MS = 100;
 
 /** How long the known end of a sequence is trusted, in milliseconds: older promises may have been removed. */
-const TRUSTED_FOR = 3_600_000;
+const MAX_TRUST_MS = 3_600_000;
 
 export interface LimitHost {
   namespace: string;
@@ -64,15 +64,15 @@ export class LimitSlot {
 
   /** Reserves the slot for attempts of at most `time` milliseconds; false when another worker has it. */
   reserve(time: number): Promise<boolean> {
-    return this.#take(IN_A_ROW + time + MARGIN, time + MARGIN, (length) => {
+    return this.#take(MAX_SLOT_USE_MS + time + SLOT_MARGIN_MS, time + SLOT_MARGIN_MS, (length) => {
       this.#time = time;
-      this.#until = this.#knownAt + Math.min(IN_A_ROW, length - time - MARGIN / 2);
+      this.#until = this.#knownAt + Math.min(MAX_SLOT_USE_MS, length - time - SLOT_MARGIN_MS / 2);
     });
   }
 
   /** Reserves the slot for `per` milliseconds and one attempt, which begins now; false when another worker has it. */
   reserveFor(per: number): Promise<boolean> {
-    return this.#take(per + LATENCY, per, () => {
+    return this.#take(per + MAX_LATENCY_MS, per, () => {
       this.#time = 0;
       this.#until = performance.now() + per;
     });
@@ -88,7 +88,7 @@ export class LimitSlot {
     const { client, leaseTime } = this.#host;
     if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
     this.#isTaken = false;
-    if (performance.now() - this.#knownAt > TRUSTED_FOR) this.#link = 1;
+    if (performance.now() - this.#knownAt > MAX_TRUST_MS) this.#link = 1;
     const by = crypto.randomUUID();
     for (; ; this.#link += 1) {
       this.#knownAt = performance.now();
@@ -103,7 +103,7 @@ export class LimitSlot {
           return true;
         }
         // The server is slow to reach or its clock is ahead of this one, so the reservation would end too soon.
-        this.#host.skew += Math.max(least - length, 0) + LATENCY;
+        this.#host.skew += Math.max(least - length, 0) + MAX_LATENCY_MS;
         await this.#settle();
       } else if (record.state === "pending") {
         this.#isTaken = await this.#isHeldElsewhere();

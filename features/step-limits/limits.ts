@@ -13,7 +13,7 @@ import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
 /** How soon all slots are tried again if no end of a reservation is reported, in milliseconds. */
-const TRY_AGAIN = 2_000;
+const TRY_AGAIN_AFTER_MS = 2_000;
 
 /**
  * Limits how many attempts all workers of a deployment make at the same time or, for a rate, begin within a span of time; for
@@ -43,7 +43,7 @@ export class Limits {
   }
 }
 
-interface Waiting {
+interface WaitingAttempt {
   limit: Limit;
   /** Its turn among the attempts of all callers: higher goes first. */
   priority: number;
@@ -55,7 +55,7 @@ interface Waiting {
 class LimitQueue {
   readonly #name: string;
   readonly #host: SlotHost;
-  readonly #waiting = new Set<Waiting>();
+  readonly #waiting = new Set<WaitingAttempt>();
   readonly #turns = new Turns();
   readonly #slots: LimitSlot[] = [];
   readonly #reserved = new Set<LimitSlot>();
@@ -73,7 +73,7 @@ class LimitQueue {
       const leave = () => {
         if (this.#waiting.delete(waiting)) reject(signal.reason);
       };
-      const waiting: Waiting = {
+      const waiting: WaitingAttempt = {
         limit,
         priority: this.#turns.next(owner),
         resolve: (free) => {
@@ -96,7 +96,7 @@ class LimitQueue {
         this.#freed = Promise.withResolvers();
         const slot = await this.#reserve(next.limit);
         if (slot) this.#use(slot);
-        else await Promise.race([this.#freed.promise, pause(TRY_AGAIN)]);
+        else await Promise.race([this.#freed.promise, pause(TRY_AGAIN_AFTER_MS)]);
       }
     } catch (error) {
       for (const { reject } of this.#waiting)
@@ -144,8 +144,8 @@ class LimitQueue {
   }
 
   /** The waiting attempt whose turn is next. */
-  #next(): Waiting | undefined {
-    let next: Waiting | undefined;
+  #next(): WaitingAttempt | undefined {
+    let next: WaitingAttempt | undefined;
     for (const each of this.#waiting) if (!next || each.priority > next.priority) next = each;
     return next;
   }

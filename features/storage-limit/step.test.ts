@@ -75,7 +75,7 @@ test("an output that the job has no room for leaves a placeholder, which readers
     await ctx.emit("x".repeat(49_000)).catch(() => ctx.emit("a little"));
     await ctx.sleep("a while", HOUR);
   });
-  simulated.journal.stored = MOST_OF_A_JOB - 40_000;
+  simulated.journal.storedBytes = MOST_OF_A_JOB - 40_000;
   await simulated.execute();
   const outputs = [1, 2, 3].map((n) => {
     const promise = simulated.sim.get(outputId(JOB, n));

@@ -36,9 +36,14 @@ const unlimited: TakeLimit = async () => () => {};
 
 /** With a constant version, file references do not change after the death of a worker, so that executions can be compared. */
 function filesOfAnyVersion(kept: KeptFiles | undefined): StepFeature {
-  const { attempt } = files({ kept });
+  const { attempt: withFiles } = files({ kept });
   return {
-    attempt: ({ path, step, job, lease: { id, run } }, next) =>
-      attempt({ path, step, job, lease: { id, run, version: 1 } }, next),
+    async attempt(attempt, next) {
+      const { path, step, job, lease } = attempt;
+      const own = { path, step, job, lease: { id: lease.id, run: lease.run, version: 1 }, outsideBytes: 0 };
+      const value = await withFiles(own, next);
+      attempt.outsideBytes += own.outsideBytes;
+      return value;
+    },
   };
 }

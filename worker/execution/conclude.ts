@@ -37,7 +37,7 @@ async function settle(
   const outcome = end.kind;
   await observe({ type: "ends", task: run });
   const error = end.kind === "failed" ? storedError(end.error) : undefined;
-  const storedBytes = memory.journal.stored + memory.journal.files;
+  const storedBytes = memory.journal.storedBytes + memory.journal.outsideBytes;
   if (end.kind === "complete") await lease.fulfill("resolved", end.value, storedBytes);
   else await lease.fulfill("rejected", error, storedBytes);
   const durationMs = Date.now() - promise.createdAt;

@@ -6,6 +6,7 @@ import { storedMarkId } from "../../resonate/ids.ts";
 import { markedBytes } from "../../resonate/size.ts";
 import type { When } from "../job-lease.ts";
 import { LeaseLost } from "../job-lease.ts";
+import type { StepFeature } from "../step-feature.ts";
 import { type Send, TaskLease } from "./lease.ts";
 
 const promise = (id: string) => ({
@@ -134,18 +135,23 @@ describe("the storage of a job", () => {
     expect(marksOf(small)).toEqual([]);
   });
 
-  const file = (step: string, size: number) => {
-    const uri = `job://job/files/${"0".repeat(16)}-1.1.1/${encodeURIComponent(step)}`;
-    return { uri, name: "film.mp4", mimeType: "video/mp4", size, sha256: "ab", step, attempt: 1 };
+  /** Stores as many bytes outside of the job as the value of a step says. */
+  const storing: StepFeature = {
+    async attempt(attempt, next) {
+      const value = await next();
+      if (typeof value === "number") attempt.outsideBytes += value;
+      return value;
+    },
   };
 
-  test("is marked with its files, which do not count towards the job's limit, by workers that remember them and by others", async () => {
-    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
-      await ctx.step("record", () => ({ files: [file("record", 2 ** 29), file("of another step", 2 ** 40)] }));
+  test("is marked with what is outside of it, which does not count towards the job's limit, by workers that remember and by others", async () => {
+    const code = async (ctx: JobContext<object>) => {
+      await ctx.step("record", () => 2 ** 29);
       await ctx.sleep("a while", 1_000);
-      await ctx.step("record more", () => file("record more", 2 ** 29 + 1));
+      await ctx.step("record more", () => 2 ** 29 + 1);
       await ctx.sleep("a while more", 1_000);
-    });
+    };
+    const job = new SimulatedJob(code, { steps: [storing] });
     expect((await job.next()).kind).toBe("asleep");
     expect(marksOf(job)).toEqual([1, 8, 9, 10, 11, 12]);
     job.forget();
@@ -154,18 +160,19 @@ describe("the storage of a job", () => {
     expect(await markedBytes(async (n) => marksOf(job).includes(n))).toBe(2 ** 31);
   });
 
-  test("is marked with the files of an `until`, by workers that remember them and by others", async () => {
-    const job = new SimulatedJob(async (ctx: JobContext<object>) => {
-      await ctx.until("film", { every: 1_000 }, () => file("film", 2 ** 30 - 2 ** 20));
+  test("is marked with what an `until` stores outside of it, by workers that remember and by others", async () => {
+    const code = async (ctx: JobContext<object>) => {
+      await ctx.until("film", { every: 1_000 }, () => 2 ** 30 - 2 ** 20);
       await ctx.sleep("a while", 1_000);
       await ctx.step("more", () => "a record");
-    });
+    };
+    const job = new SimulatedJob(code, { steps: [storing] });
     expect((await job.next()).kind).toBe("asleep");
     const marks = marksOf(job);
     expect(await markedBytes(async (n) => marks.includes(n))).toBe(2 ** 30);
     job.forget();
     expect((await job.toEnd()).kind).toBe("complete");
-    expect(job.journal.files).toBe(2 ** 30 - 2 ** 20);
+    expect(job.journal.outsideBytes).toBe(2 ** 30 - 2 ** 20);
     expect(marksOf(job)).toEqual(marks);
   });
 });

@@ -1,5 +1,4 @@
 /** The lease on a job's task, in the server's protocol. */
-import { bytesOfFiles } from "../../author/file.ts";
 import { childOf, encodeValue } from "../../resonate/codec.ts";
 import type { Acquired, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../resonate/connection/server-rules.ts";
@@ -25,7 +24,7 @@ export interface LeasedTask extends Partial<Pick<Acquired, "preload" | "records"
 }
 
 /** The current run of a job, and its bytes, without those of its files, and of its files, with their newest mark: see `size.ts`. */
-type JournalCounts = Pick<Journal, "stored" | "files" | "marked" | "run">;
+type JournalCounts = Pick<Journal, "storedBytes" | "outsideBytes" | "newestMark" | "run">;
 
 /**
  * Reads a promise and subscribes to news of it. News comes without the promise if its settlement may have been missed: then it has
@@ -77,10 +76,10 @@ export class TaskLease implements Lease {
   /** How many of this lease's wake-up promises have settled. */
   #wakeUps = 0;
   #mayHaveMissed: Promise<boolean> | undefined;
-  #journal: JournalCounts = { stored: 0, files: 0, marked: 0, run: undefined };
+  #journal: JournalCounts = { storedBytes: 0, outsideBytes: 0, newestMark: 0, run: undefined };
   /** The bytes stored for the job, and those of its files, including what this lease has written. */
-  #stored = 0;
-  #files = 0;
+  #storedBytes = 0;
+  #outsideBytes = 0;
   onNews: (promise?: PromiseRecord) => void = () => {};
   /** One function for all promises and reads, because a watcher keeps one listener of each job. */
   readonly #forwardNews = (promise?: PromiseRecord) => this.onNews(promise);
@@ -110,23 +109,23 @@ export class TaskLease implements Lease {
   /** Writes the records of this journal's run, and continues its counts. */
   set journal(journal: JournalCounts) {
     this.#journal = journal;
-    this.#stored = journal.stored;
-    this.#files = journal.files;
+    this.#storedBytes = journal.storedBytes;
+    this.#outsideBytes = journal.outsideBytes;
   }
 
-  async create(id: string, param: unknown, when: When): Promise<PromiseRecord> {
+  async create(id: string, param: unknown, when: When, outsideBytes = 0): Promise<PromiseRecord> {
     const { timeoutAt, isTimer } = this.#timeOf(when);
     const action = childOf(id, timeoutAt, { param, ...(isTimer && { tags: { "resonate:timer": "true" } }) });
     const bytes = bytesIn(action.data.param);
     const run = async () => {
-      this.#stored += bytes;
-      this.#files += bytesOfFiles(Object(param));
-      const mark = markOf(this.#stored + this.#files);
-      const isMarked = mark <= this.#journal.marked;
+      this.#storedBytes += bytes;
+      this.#outsideBytes += outsideBytes;
+      const mark = markOf(this.#storedBytes + this.#outsideBytes);
+      const isMarked = mark <= this.#journal.newestMark;
       const [promise] = await Promise.all([this.#write(action, when), isMarked || this.#mark(mark)]);
       return promise;
     };
-    return this.#layers.record({ bytes, storedBytes: this.#stored, run });
+    return this.#layers.record({ bytes, storedBytes: this.#storedBytes, run });
   }
 
   async #write(action: ReturnType<typeof childOf>, when: When): Promise<PromiseRecord> {
@@ -137,16 +136,16 @@ export class TaskLease implements Lease {
 
   /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */
   async #mark(n: number): Promise<void> {
-    const { marked } = this.#journal;
-    this.#journal.marked = n;
+    const { newestMark } = this.#journal;
+    this.#journal.newestMark = n;
     const { timeoutAt } = this.#timeOf("resolved");
     const tags = { "resonate:timer": "true" };
     try {
       await Promise.all(
-        marksTo(n, marked).map((each) => this.#fenced(childOf(storedMarkId(this.id, each), timeoutAt, { tags }))),
+        marksTo(n, newestMark).map((each) => this.#fenced(childOf(storedMarkId(this.id, each), timeoutAt, { tags }))),
       );
     } catch (error) {
-      this.#journal.marked = marked;
+      this.#journal.newestMark = newestMark;
       throw error;
     }
   }
@@ -181,7 +180,7 @@ export class TaskLease implements Lease {
     if (preloaded && preloaded.state !== "pending") return preloaded;
     const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
-    if (status !== 200) throw taken(status, "promise.get");
+    if (status !== 200) throw leaseTaken(status, "promise.get");
     return (data as { promise: PromiseRecord }).promise;
   }
 
@@ -272,8 +271,8 @@ export class TaskLease implements Lease {
   }
 
   /** Ends the job; `stored`: its size besides its arguments and this value, in bytes. @throws {LeaseLost} */
-  async fulfill(state: "resolved" | "rejected", value: unknown, stored?: number): Promise<void> {
-    const headers: Record<string, string> = stored === undefined ? {} : { [STORED]: String(stored) };
+  async fulfill(state: "resolved" | "rejected", value: unknown, storedBytes?: number): Promise<void> {
+    const headers: Record<string, string> = storedBytes === undefined ? {} : { [STORED]: String(storedBytes) };
     const data = { id: this.taskId, state, value: { ...encodeValue(value), headers } };
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
@@ -283,10 +282,10 @@ export class TaskLease implements Lease {
     const { status, data } = await this.#send(kind, { id: this.taskId, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
-    throw taken(status, kind);
+    throw leaseTaken(status, kind);
   }
 }
 
 /** The error of an answer by which the server says that the task is not this worker's any more. */
-const taken = (status: number, kind: string) =>
+const leaseTaken = (status: number, kind: string) =>
   new LeaseLost(`the server answered ${status} to ${kind}`, { reason: "taken", cause: { status } });

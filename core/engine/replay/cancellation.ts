@@ -39,10 +39,10 @@ interface CancellationParts {
 interface Cancellation {
   at: number;
   by?: "deadline" | undefined;
-  /** Why the job cannot end before its deadline, if it is told of it early. */
+  /** Why the job cannot end before its deadline, if the function hears of that early. */
   reason?: string | undefined;
   /** The commands that were open after the replay: an earlier worker may have begun them. */
-  before: ReadonlySet<Command>;
+  openBefore: ReadonlySet<Command>;
   /** Whether the function would end if it were handed this outcome next, and never hear of the cancellation. */
   endsWith(outcome: JournalEntry): Promise<boolean>;
 }
@@ -50,10 +50,10 @@ interface Cancellation {
 /** Tells the function, unless a record shows that it knows. @throws {LeaseLost} */
 export async function interrupt(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
   const { journal, commands, writer, replay } = parts;
-  const { at, by, reason, before } = cancellation;
+  const { at, by, reason, openBefore } = cancellation;
   if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
   const openWork = () => [...commands.open].filter(hasEffects);
-  const waiting = new Set(openWork().filter((command) => command.runningSince === 0 && !before.has(command)));
+  const waiting = new Set(openWork().filter((command) => command.runningSince === 0 && !openBefore.has(command)));
   await deliverSettled(parts, at);
   // An earlier worker may have handed over the same outcomes, and begun the commands that they opened.
   const begunCommands = new Set(openWork().filter((command) => !waiting.has(command)));

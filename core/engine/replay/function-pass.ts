@@ -39,7 +39,7 @@ export class FunctionPass implements Guarded {
   isReplaying: boolean;
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */
   isInterrupted = false;
-  /** What the function was told, and in which window. Groups that were open then end with their last item or branch. */
+  /** The cancellation or the deadline, once the function knows, and in which window. Groups that were open then end with their last item or branch. */
   interruption: { error: Error; window: number; reason: string | undefined } | undefined;
   /** Whether the deadline has come. Until the function knows, failures of attempts are not recorded. */
   isLate = false;

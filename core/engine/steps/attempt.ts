@@ -9,6 +9,7 @@ import type { Command, StepFunction } from "../replay/commands/command.ts";
 import type { FunctionPass } from "../replay/function-pass.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import type { Runtime } from "../runtime.ts";
+import type { StepResult } from "../step-feature.ts";
 import type { AttemptRun, StepLayers } from "../step-layers.ts";
 
 /** The parts of an execution that its steps use. */
@@ -30,7 +31,7 @@ export async function attempt(
   command: Command,
   fn: StepFunction,
   options: StepOptions = {},
-): Promise<unknown> {
+): Promise<StepResult> {
   const { runtime, lease, clock, writer, signal } = parts;
   const abort = new AbortController();
   command.abort = abort;
@@ -43,6 +44,7 @@ export async function attempt(
     lease,
     clock,
     timeoutMs: options.timeout,
+    outsideBytes: 0,
     begin() {
       throwIfOver(command, abort);
       return writer.post(command, { kind: "begin", of: "step", op: command.path, at: clock.now() });
@@ -55,7 +57,8 @@ export async function attempt(
     },
   };
   try {
-    return await parts.layers.attempt(subject);
+    const value = await parts.layers.attempt(subject);
+    return { value, ...(subject.outsideBytes > 0 && { outsideBytes: subject.outsideBytes }) };
   } finally {
     // The signal of an attempt that has ended must not fire at the end of the execution.
     delete command.abort;

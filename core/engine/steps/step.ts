@@ -32,7 +32,7 @@ async function performStep(
   const outcome = await parts.layers.step(step);
   if (!outcome) return;
   if ("error" in outcome) return recordFailure(parts, command, step, outcome);
-  const entry = { kind, op, value: outcome.value };
+  const entry = { kind, op, ...outcome };
   if (command.isCut) parts.writer.leave(command, entry);
   else await parts.writer.post(command, entry);
 }
@@ -45,7 +45,8 @@ async function tryOnce(
 ): Promise<StepOutcome | undefined> {
   const { clock, pass, signal, writer } = parts;
   try {
-    return { value: storable(await attempt(parts, command, fn, options), `step "${path}"`) };
+    const { value, ...more } = await attempt(parts, command, fn, options);
+    return { value: storable(value, `step "${path}"`), ...more };
   } catch (error) {
     if (command.isCut && signal.aborted) writer.leave(command);
     if (error instanceof LeaseLost) throw error;

@@ -56,11 +56,12 @@ export async function performChecks(
 async function isOverAfter(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
   const op = command.path;
   try {
-    const value = storable(await attempt(parts, command, check), `"${op}"`);
+    const { value: found, ...more } = await attempt(parts, command, check);
+    const value = storable(found, `"${op}"`);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;
-    await parts.writer.post(command, { kind, op, value });
+    await parts.writer.post(command, { kind, op, value, ...more });
     return true;
   } catch (error) {
     if (error instanceof LeaseLost) throw error;

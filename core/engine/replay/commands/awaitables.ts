@@ -72,7 +72,7 @@ export class Awaitables {
       pass.ruleBroken(`ctx.await("${name}"): ${problem}`);
       return;
     }
-    command.awaitedPromise = { id, settlement: journal.elsewhere(id) };
+    command.awaitedPromise = { id, settlement: journal.settledElsewhere(id) };
   }
 
   /** Takes news of a watched promise. If the news lacks the promise, the next {@link readDue} finds out which it is. */
@@ -136,7 +136,7 @@ export class Awaitables {
   #settle({ awaitedPromise }: Command, promise: PromiseRecord): void {
     if (!awaitedPromise || awaitedPromise.settlement) return;
     awaitedPromise.settlement = promise;
-    this.#parts.journal.settled(promise);
+    this.#parts.journal.noteSettled(promise);
   }
 }
 

@@ -62,8 +62,9 @@ export class Commands {
 
   /** The first call that has failed and that nothing awaits. */
   get unawaitedFailure(): Call | undefined {
-    const hasFailed = ({ failure }: Call) => failure !== undefined && !isCancellationOrDeadline(failure.error);
-    return [...this.#byPath.values(), ...this.failedSpends].find((call) => hasFailed(call) && isUnawaited(call));
+    return [...this.#byPath.values(), ...this.failedSpends].find(
+      (call) => call.failure && !isCancellationOrDeadline(call.failure.error) && isUnawaited(call),
+    );
   }
 
   /** The first step that nothing awaits, however it has ended. */
@@ -80,7 +81,7 @@ export class Commands {
     const first = within + escaped(issued.name);
     const named = this.#named.get(first);
     // Calls made before the cancellation come first under every timing.
-    if (named && named.last.window >= this.#interruptedIn) refuseUnsure(named, issued);
+    if (named && named.last.window >= this.#interruptedIn) refuseUncertain(named, issued);
     const count = (named?.count ?? 0) + 1;
     const path = count === 1 ? first : `${first}#${count}`;
     const command = {
@@ -115,7 +116,7 @@ export class Commands {
 const isUnawaited = ({ outcome }: Call): boolean => outcome?.isAwaited === false;
 
 /** Refuses a call whose ordinal among the calls of its name may depend on what ends first. */
-function refuseUnsure({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
+function refuseUncertain({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
   const [oldest] = open;
   const isUnsure = (oldest && oldest.window < window) || !comesAfter(last, window, cause);
   // All awaits of one job have the same outcome, so their order does not matter.

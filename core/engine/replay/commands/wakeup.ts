@@ -4,7 +4,8 @@ import type { Clock } from "../../clock.ts";
 export class Wakeup {
   readonly #clock: Clock;
   #isAwake = true;
-  #wakeUp: () => void = () => {};
+  /** Ends the current wait. */
+  #wakeUp: (() => void) | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -22,7 +23,7 @@ export class Wakeup {
 
   wake(): void {
     this.#isAwake = true;
-    this.#wakeUp();
+    this.#wakeUp?.();
   }
 
   /** Resolves when something has happened since the last {@link reset}, or at `due`. */
@@ -31,9 +32,9 @@ export class Wakeup {
     const woken = Promise.withResolvers<void>();
     this.#wakeUp = woken.resolve;
     const cancel =
-      due === undefined ? () => {} : this.#clock.after(Math.max(due - this.#clock.now(), 0), woken.resolve);
+      due === undefined ? undefined : this.#clock.after(Math.max(due - this.#clock.now(), 0), woken.resolve);
     await woken.promise;
-    cancel();
-    this.#wakeUp = () => {};
+    cancel?.();
+    this.#wakeUp = undefined;
   }
 }
