@@ -293,7 +293,7 @@ function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFe
     seal && { name: "callbacks", routes: callbackRoutes({ client, seal, tries, limit }) },
     { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, blocked }) },
     // Before the operators' other paths, among which it is.
-    callers && { name: "rows", routes: rowRoutes(callers.rooms, RESONATE !== undefined, proxy) },
+    callers && { name: "rows", routes: rowRoutes(() => callers.rooms, RESONATE !== undefined, proxy) },
     operated && {
       name: "operators",
       routes: operatorRoutes(tries, { variables: config, callers: operated, store, client, auth, blocked, pages }),
