@@ -57,7 +57,7 @@ test("jobs of a paused kind sleep until the kind is resumed", async () => {
   await resonate().asleep("timer_paused");
   await until("its time to be over", () => Date.now() > Date.parse(content.fires_at) + 500);
   expect(await statusOf("timer_paused")).toBe("running");
-  expect(await operate("resume", "timer")).toContain("go on");
+  expect(await operate("resume", "timer")).toContain("continue");
   await until("it to end", async () => (await statusOf("timer_paused")) === "complete", 30_000);
 });
 
