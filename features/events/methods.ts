@@ -11,10 +11,10 @@ import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.
 import type { Method } from "../../core/tools/method.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { eventStream } from "../../functions/http/event-stream.ts";
+import { isSecret } from "../../functions/http/signed-post.ts";
 import type { Callers, EventQuery } from "../../functions/objects/callers.ts";
 import { JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../schedules/occurrence.ts";
 import { CODES } from "../web-hooks/codes.ts";
-import { isSecret } from "../web-hooks/post.ts";
 import type { Refused } from "../web-hooks/web-hooks.ts";
 
 /** The key under which the extension is declared. */

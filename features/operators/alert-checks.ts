@@ -1,14 +1,13 @@
 /** Checks the rules for alerts, and reports the alerts that begin and end to the deployment's web hook. */
 
+import type { Alert, CallerFigure, Overview, ServerState } from "../../core/jobs/operators-api.ts";
 import { isPaused, NOTHING_PAUSED, type PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { Config } from "../../functions/config.ts";
+import { post } from "../../functions/http/signed-post.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
-import { post } from "../web-hooks/post.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
-import type { Alert, CallerFigure, Overview } from "./calls.ts";
-import type { ServerState } from "./server-state.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** How many waiting jobs are looked at in one go: they may have ended without a worker's report. */

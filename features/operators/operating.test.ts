@@ -12,6 +12,7 @@ import { readConfig } from "../../functions/config.ts";
 import { deployed } from "../../functions/objects/deployed.ts";
 import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
+import { cleanUp } from "../clean-up/start.ts";
 import { RULES } from "./alerts.ts";
 import { Operating } from "./operating.ts";
 
@@ -50,7 +51,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   const config = readConfig({ ...env, AUTH_MODE: "none", OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
     ...{ storage, client: new ResonateClient({ url: server.url, codec: new Sealing() }), config },
-    ...{ env, fetchTo: () => receive as never },
+    ...{ env, cancelFeatures: [cleanUp], fetchTo: () => receive as never },
   });
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>

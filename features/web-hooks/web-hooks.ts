@@ -7,11 +7,11 @@ import { jsonOf } from "../../core/resonate/json.ts";
 import type { ObjectSql } from "../../core/resonate/object-storage.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
+import { type Failure, type Hook, type Outcome, post, readDocument } from "../../functions/http/signed-post.ts";
 import type { SeenSubscription } from "../../functions/objects/seen.ts";
 import type { EventLog, LoggedEvent, LogQuery, Narrowed, Wanted } from "../events/event-log.ts";
 import type { Occurrence } from "../schedules/occurrence.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
-import { type Failure, type Hook, type Outcome, post, readDocument } from "./post.ts";
 
 /** The pauses after failed attempts, in milliseconds. After the last attempt an event is given up, and a gap is reported. */
 const PAUSES = [5_000, 20_000, 60_000, 180_000, 420_000];

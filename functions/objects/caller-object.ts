@@ -27,6 +27,7 @@ import {
   readRoom,
   writeRoom,
 } from "../../features/backup/room-rows.ts";
+import { cleanUp } from "../../features/clean-up/start.ts";
 import {
   EventLog,
   type LoggedEvent,
@@ -348,6 +349,7 @@ export class CallerObject implements CallerMethods {
     if (!this.#operating) this.#jobs.set("role", "operate");
     this.#operating ??= new Operating({
       ...{ storage: this.#storage, client: this.#client, config: this.#config, env: this.#env },
+      cancelFeatures: [cleanUp],
       fetchTo: (url) => this.#fetchTo(url),
     });
     return this.#operating;

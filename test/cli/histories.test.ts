@@ -9,8 +9,8 @@ import { type Context, implement } from "../../core/index.ts";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { order } from "../../docs/examples/order/order.ts";
 import { replayHistories, startStack, startUpstream, type TestStack, type Upstream } from "../../testing/index.ts";
-import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { until } from "../../testing/stack/program.ts";
 
 let shop: Upstream;
 let stack: TestStack;

@@ -30,7 +30,7 @@ async function moduleOf({ code }: Example): Promise<string> {
   const cast = await readFile("test/package/examples/cast.ts", "utf8");
   const known = [...cast.matchAll(/^export (?:const|async function|function) (\w+)/gm)].map(([, name = ""]) => name);
   const list = known.filter((name) => !declares(name));
-  lines.push(`import { ${list.join(", ")} } from "../../test/package/examples/cast.ts";`);
+  lines.push(`import { ${list.join(", ")} } from "./examples/cast.ts";`);
   const body = code.replace(/^export default /gm, "void ").replace(/^export /gm, "");
   return `${lines.join("\n")}\n\nexport default async function example(ctx: Ctx) {\n${body}\n}\n`;
 }
