@@ -10,9 +10,8 @@ import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
-import type { Config } from "../../functions/config.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
+import type { Deployed, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** The most jobs of one action. */
@@ -30,7 +29,8 @@ interface ActionsOptions {
   tables: OperateTables;
   paused: PausedJobs;
   client: ResonateClient;
-  config: Config;
+  config: OperatorConfig;
+  deployed: Deployed;
   /** What features do when a job is cancelled. */
   cancelFeatures: readonly JobFeature[];
   /** Sets the object's alarm. */
@@ -172,7 +172,7 @@ export class Actions {
 
   async #cancel(job: string): Promise<string> {
     const { key, name } = splitKey(job);
-    const { client, config, cancelFeatures } = this.#options;
+    const { client, config, deployed, cancelFeatures } = this.#options;
     const store = RemoteStore.of(endpointOf(config), deployed.jobs, cancelFeatures, { client }).as({ key }, "");
     const promise = await store.get(name);
     const ended = promise && (await store.end(promise));

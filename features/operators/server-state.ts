@@ -4,7 +4,7 @@ import type { Charges, ServerState } from "../../core/jobs/operators-api.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
 import { MAX_OBJECT_BYTES } from "../../core/resonate/plan-limits.ts";
-import type { Config } from "../../functions/config.ts";
+import type { OperatorConfig } from "./options.ts";
 
 /** How long the server may take to report, in milliseconds. */
 const PATIENCE = 5_000;
@@ -22,7 +22,7 @@ interface Usage {
 type About = Omit<ServerState, "ms" | "today" | "yesterday"> & { charges?: Charges };
 
 /** Asks the server for its report. Rejects where it does not answer. */
-export async function askServer(config: Config, rules: ServerRules): Promise<About> {
+export async function askServer(config: OperatorConfig, rules: ServerRules): Promise<About> {
   const { url, token, fetch: fetcher = fetch } = endpointOf(config);
   const headers = new Headers(token ? { authorization: `Bearer ${token}` } : {});
   const response = await fetcher(`${url}/usage`, { headers, signal: AbortSignal.timeout(PATIENCE) });

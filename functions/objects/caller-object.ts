@@ -349,6 +349,7 @@ export class CallerObject implements CallerMethods {
     if (!this.#operating) this.#jobs.set("role", "operate");
     this.#operating ??= new Operating({
       ...{ storage: this.#storage, client: this.#client, config: this.#config, env: this.#env },
+      deployed,
       cancelFeatures: [cleanUp],
       fetchTo: (url) => this.#fetchTo(url),
     });
