@@ -1,18 +1,17 @@
 /** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
 
 import { keysOf } from "../../core/author/caller.ts";
+import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import type { Action, ActionState, Filter, Scope, Settings } from "../../core/jobs/operators-api.ts";
 import type { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { retryJob } from "../../core/jobs/retry-job.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
-import type { Config } from "../../functions/config.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
-import { cleanUp } from "../clean-up/start.ts";
-import type { Action, ActionState, Filter, Scope, Settings } from "./calls.ts";
-import { retryJob } from "./retry.ts";
+import type { Deployed, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** The most jobs of one action. */
@@ -30,7 +29,10 @@ interface ActionsOptions {
   tables: OperateTables;
   paused: PausedJobs;
   client: ResonateClient;
-  config: Config;
+  config: OperatorConfig;
+  deployed: Deployed;
+  /** What features do when a job is cancelled. */
+  cancelFeatures: readonly JobFeature[];
   /** Sets the object's alarm. */
   arm(): Promise<void>;
 }
@@ -170,8 +172,8 @@ export class Actions {
 
   async #cancel(job: string): Promise<string> {
     const { key, name } = splitKey(job);
-    const { client, config } = this.#options;
-    const store = RemoteStore.of(endpointOf(config), deployed.jobs, [cleanUp], { client }).as({ key }, "");
+    const { client, config, deployed, cancelFeatures } = this.#options;
+    const store = RemoteStore.of(endpointOf(config), deployed.jobs, cancelFeatures, { client }).as({ key }, "");
     const promise = await store.get(name);
     const ended = promise && (await store.end(promise));
     if (!ended) return "there is no such job";

@@ -1,14 +1,12 @@
 /** Checks the rules for alerts, and reports the alerts that begin and end to the deployment's web hook. */
 
+import type { Alert, CallerFigure, Overview, ServerState } from "../../core/jobs/operators-api.ts";
 import { isPaused, NOTHING_PAUSED, type PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { Config } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
-import { post } from "../web-hooks/post.ts";
+import { post } from "../../functions/http/signed-post.ts";
 import { ALMOST, alertsOf, LASTS } from "./alerts.ts";
-import type { Alert, CallerFigure, Overview } from "./calls.ts";
-import type { ServerState } from "./server-state.ts";
+import type { Deployed, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** How many waiting jobs are looked at in one go: they may have ended without a worker's report. */
@@ -21,7 +19,8 @@ interface AlertOptions {
   tables: OperateTables;
   paused: PausedJobs;
   client: ResonateClient;
-  config: Config;
+  config: OperatorConfig;
+  deployed: Deployed;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string };
   fetchTo(url: string): typeof fetch;
   /** Adds the callers' names in the log. */
@@ -66,7 +65,7 @@ export class AlertChecks {
   }
 
   async #judgeAlone(resonate: Resonate): Promise<ToldAlert[]> {
-    const { config, env } = this.#options;
+    const { config, deployed, env } = this.#options;
     const untaken = await this.#untaken(Date.now()).catch(() => []); // A server that does not answer is another alert.
     const mostBytes = config.MAX_STORED_BYTES;
     const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
@@ -141,7 +140,7 @@ export class AlertChecks {
 
   /** The kinds with a job that waits for a worker, with their worker groups. Removes jobs that a worker has taken. */
   async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
-    const { client, config } = this.#options;
+    const { client, config, deployed } = this.#options;
     const kinds = Map.groupBy(this.#options.tables.untaken(now, LOOKS), ({ kind }) => kind);
     const held = kinds.size > 0 ? await this.#options.paused.besidesKinds() : NOTHING_PAUSED;
     const isUntaken = async (job: string, says: string) => {

@@ -1,7 +1,7 @@
 /** The rules for alerts to operators. A rule has the name of its paragraph in docs/operations.md. */
 import { apart, FORM } from "../../core/jobs/form.ts";
-import type { Alert, CallerFigure, Overview } from "./calls.ts";
-import { FREE } from "./plan.ts";
+import type { Alert, CallerFigure, Overview } from "../../core/jobs/operators-api.ts";
+import { FREE_PLAN } from "../../core/resonate/plan-limits.ts";
 
 /** The input of the rules: the last hour, and the current state. */
 interface Seen {
@@ -68,7 +68,7 @@ export const RULES = {
   "plan-used": ({ resonate, isFree }: Seen) => {
     if (!isFree || typeof resonate !== "object" || !resonate.today) return undefined;
     const { written, requests } = resonate.today;
-    const part = Math.max(written / FREE.rows, requests / FREE.requests);
+    const part = Math.max(written / FREE_PLAN.rows, requests / FREE_PLAN.requests);
     return part > NEAR ? `${Math.round(100 * part)} % of the free plan's day are used` : undefined;
   },
   "slots-taken": (seen: Seen) => {

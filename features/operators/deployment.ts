@@ -1,10 +1,9 @@
 import { jsonOf } from "../../core/resonate/json.ts";
-import type { Config } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
+import type { Deployed, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** Notes in the trail which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
-export function noteDeployment(tables: OperateTables, config: Config): void {
+export function noteDeployment(tables: OperateTables, deployed: Deployed, config: OperatorConfig): void {
   const { auth, isOperated, OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = config;
   if (!isOperated) return;
   for (const { by, ...about } of new Set(deployed.tools.flatMap(({ acceptances = [] }) => acceptances))) {

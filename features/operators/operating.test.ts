@@ -4,25 +4,25 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { Job } from "../../core/author/job.ts";
 import { FORM } from "../../core/jobs/form.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { readConfig } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
 import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
+import { cleanUp } from "../clean-up/start.ts";
 import { RULES } from "./alerts.ts";
 import { Operating } from "./operating.ts";
 
-const tools = deployed.jobs;
+const tea = { kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") };
+const deployed = { jobs: [tea as Job], tools: [] };
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 12, 30, 30), toFake: ["Date"] });
-  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") }] });
 });
 afterEach(() => {
   vi.useRealTimers();
-  Object.assign(deployed, { jobs: tools });
 });
 
 let server: RunningServer;
@@ -50,7 +50,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   const config = readConfig({ ...env, AUTH_MODE: "none", OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
     ...{ storage, client: new ResonateClient({ url: server.url, codec: new Sealing() }), config },
-    ...{ env, fetchTo: () => receive as never },
+    ...{ env, deployed, cancelFeatures: [cleanUp], fetchTo: () => receive as never },
   });
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>

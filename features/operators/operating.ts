@@ -1,6 +1,18 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
 import { callerOf } from "../../core/author/caller.ts";
+import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import type {
+  Action,
+  ActionState,
+  CallerFigure,
+  Filter,
+  Overview,
+  ServerState,
+  Settings,
+  Span,
+  TrailEntry,
+} from "../../core/jobs/operators-api.ts";
 import { NOTHING_PAUSED, type Paused, PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
@@ -8,24 +20,12 @@ import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
-import type { Config } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
 import { Actions, PATIENCE, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
-import type {
-  Action,
-  ActionState,
-  CallerFigure,
-  Filter,
-  OperateCalls,
-  Overview,
-  Settings,
-  Span,
-  TrailEntry,
-  TrailPage,
-} from "./calls.ts";
+import type { OperateCalls, TrailPage } from "./calls.ts";
 import { noteDeployment } from "./deployment.ts";
-import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
+import type { Deployed, OperatorConfig } from "./options.ts";
+import { addCharges, askServer, type Charged } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
 
 const MINUTE = 60_000;
@@ -42,8 +42,11 @@ const MOST_HEARD = 300;
 interface OperatingOptions {
   storage: ObjectStorage;
   client: ResonateClient;
-  config: Config;
+  config: OperatorConfig;
+  deployed: Deployed;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
+  /** What features do when a job is cancelled. */
+  cancelFeatures: readonly JobFeature[];
   fetchTo(url: string): typeof fetch;
 }
 
@@ -60,7 +63,7 @@ export class Operating implements OperateCalls {
   readonly #commands = new Map<string, { words: string; at: number }>();
 
   constructor(options: OperatingOptions) {
-    const { client, config, storage, env } = options;
+    const { client, config, deployed, storage, env, cancelFeatures } = options;
     this.#options = options;
     this.#tables = new OperateTables(storage);
     this.#paused = new PausedJobs(client, config.RESONATE_NAMESPACE);
@@ -68,9 +71,9 @@ export class Operating implements OperateCalls {
     // An earlier deployment may have had runners.
     if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
       this.#tables.all("DELETE FROM workers WHERE worker = 'runners'");
-    noteDeployment(this.#tables, config);
-    const parts = { tables: this.#tables, paused: this.#paused, client, config };
-    this.#actions = new Actions({ ...parts, arm: () => this.#arm() });
+    noteDeployment(this.#tables, deployed, config);
+    const parts = { tables: this.#tables, paused: this.#paused, client, config, deployed };
+    this.#actions = new Actions({ ...parts, cancelFeatures, arm: () => this.#arm() });
     this.#checks = new AlertChecks({
       ...{ ...parts, env, fetchTo: options.fetchTo },
       named: (callers) => this.#named(callers),
@@ -123,7 +126,9 @@ export class Operating implements OperateCalls {
     const now = Date.now();
     await this.#checks.lookAtWaits("all");
     const overview = this.#tables.overview(span, now);
-    const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
+    const names = [
+      ...new Set([...overview.kinds.map(({ kind }) => kind), ...this.#options.deployed.jobs.map(({ kind }) => kind)]),
+    ];
     const paused = await Promise.all(names.map((kind) => this.#paused.find(kind).catch(() => undefined)));
     const { held, resonate } = await this.#askServer(now);
     void this.#checks.tell(await this.#checks.judge(resonate));

@@ -1,34 +1,13 @@
 /** What the Resonate server reports about itself, and what the platform bills for it. */
 
+import type { Charges, ServerState } from "../../core/jobs/operators-api.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
-import type { Config } from "../../functions/config.ts";
-import { MOST_BYTES } from "./plan.ts";
+import { MAX_OBJECT_BYTES } from "../../core/resonate/plan-limits.ts";
+import type { OperatorConfig } from "./options.ts";
 
 /** How long the server may take to report, in milliseconds. */
 const PATIENCE = 5_000;
-
-/** Usage that the platform bills: `awake` in milliseconds, at 0.125 GB. */
-export interface Charges {
-  /** Including alarms. */
-  requests: number;
-  read: number;
-  written: number;
-  awake: number;
-}
-
-export interface ServerState {
-  /** How long it took to answer, in milliseconds. */
-  ms: number;
-  /** `embedded` and `account` come with this package. For another server it is the release whose rules the server follows. */
-  release: "embedded" | "account" | "0.9.8" | "0.10";
-  /** How many bytes are stored, and how many can be; undefined where the server does not report that. */
-  size?: number;
-  most?: number;
-  /** Billed usage by UTC days; undefined where the server runs on the operator's own machine. */
-  today?: Charges;
-  yesterday?: Charges;
-}
 
 /** The report of a server that comes with this package. An account's server counts since it woke. */
 interface Usage {
@@ -43,7 +22,7 @@ interface Usage {
 type About = Omit<ServerState, "ms" | "today" | "yesterday"> & { charges?: Charges };
 
 /** Asks the server for its report. Rejects where it does not answer. */
-export async function askServer(config: Config, rules: ServerRules): Promise<About> {
+export async function askServer(config: OperatorConfig, rules: ServerRules): Promise<About> {
   const { url, token, fetch: fetcher = fetch } = endpointOf(config);
   const headers = new Headers(token ? { authorization: `Bearer ${token}` } : {});
   const response = await fetcher(`${url}/usage`, { headers, signal: AbortSignal.timeout(PATIENCE) });
@@ -53,7 +32,7 @@ export async function askServer(config: Config, rules: ServerRules): Promise<Abo
   }
   const { size, most, requests, alarms = 0, rows, awake = 0 }: Usage = await response.json();
   if (requests === undefined || !rows) return { release: "embedded", size, ...(most !== undefined && { most }) };
-  return { release: "account", size, most: MOST_BYTES, charges: { requests: requests + alarms, ...rows, awake } };
+  return { release: "account", size, most: MAX_OBJECT_BYTES, charges: { requests: requests + alarms, ...rows, awake } };
 }
 
 /** The sums of an account's server; `last` is its last report. */

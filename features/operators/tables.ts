@@ -1,5 +1,6 @@
 /** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 
+import type { CallerFigure, Filter, Group, Overview, Span, TrailEntry } from "../../core/jobs/operators-api.ts";
 import {
   FAILED,
   type FailedJob,
@@ -17,16 +18,7 @@ import {
   type Row,
   type SqlValue,
 } from "../../core/resonate/object-storage.ts";
-import {
-  type CallerFigure,
-  type Filter,
-  type Group,
-  type Overview,
-  type Span,
-  TRAILED,
-  type TrailEntry,
-  type TrailPage,
-} from "./calls.ts";
+import { TRAILED, type TrailPage } from "./calls.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 

@@ -3,11 +3,10 @@ import { startJob } from "../../core/jobs/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/resonate/ids.ts";
 import { canonical, isRecord, jsonOf } from "../../core/resonate/json.ts";
-import { check } from "../../core/tools/arguments.ts";
+import { check, jsonText } from "../../core/tools/arguments.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
-import { jsonText } from "../questions/answer-question.ts";
 import { type Schedule, schedule } from "./schedule.ts";
 import { SHORTEST } from "./shortest.ts";
 

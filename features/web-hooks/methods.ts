@@ -6,7 +6,7 @@ import type { EventQuery } from "../../core/jobs/job-events.ts";
 import type { Remote } from "../../core/resonate/object-calls.ts";
 import { type EventErrorCodes, eventError, invalidParams } from "../../core/tools/event-errors.ts";
 import type { Method } from "../../core/tools/method.ts";
-import { isSecret } from "./post.ts";
+import { isSecret } from "../../functions/http/signed-post.ts";
 import type { Refused, WebHookMethods } from "./requests.ts";
 
 const SECRET_FORM = "whsec_ and base64 of 24 to 64 bytes are required, as Standard Webhooks has it";

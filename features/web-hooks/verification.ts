@@ -1,5 +1,5 @@
 import { jsonOf } from "../../core/resonate/json.ts";
-import { type Failure, type Hook, post, readDocument } from "./post.ts";
+import { type Failure, type Hook, post, readDocument } from "../../functions/http/signed-post.ts";
 
 /** A receiver that is about to be subscribed. */
 interface Receiver {

@@ -10,7 +10,7 @@ import { sha256Of } from "../../core/resonate/sha256.ts";
 import { HookSecrets } from "./hook-secrets.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { MinuteLimits } from "./minute-limits.ts";
-import { type Outcome, post } from "./post.ts";
+import { type Outcome, post } from "../../functions/http/signed-post.ts";
 import type { Granted, HookKey, HookRequest, Refused, SubscriptionError } from "./requests.ts";
 import { verify } from "./verification.ts";
 

@@ -1,6 +1,6 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/author/view.ts";
-import { FREE } from "../../features/operators/plan.ts";
+import { FREE_PLAN } from "../../core/resonate/plan-limits.ts";
 import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";
 import { lengthOf, megabytes, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";
@@ -184,9 +184,9 @@ const Charges: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of
   const part = (n: number, of: number) => `${n.toLocaleString()} (${Math.round((100 * n) / of)} %)`;
   return (
     <p class="muted">
-      The Resonate object {of}, UTC: {part(charges.written, FREE.rows)} rows written,{" "}
-      {part(charges.requests, FREE.requests)} requests, {part(Math.round(gbs), FREE.duration)} GB-s; in brackets, of the
-      free plan's day.
+      The Resonate object {of}, UTC: {part(charges.written, FREE_PLAN.rows)} rows written,{" "}
+      {part(charges.requests, FREE_PLAN.requests)} requests, {part(Math.round(gbs), FREE_PLAN.duration)} GB-s; in
+      brackets, of the free plan's day.
     </p>
   );
 };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Reported } from "../../core/jobs/reports.ts";
 import { callsOf } from "../../core/resonate/object-calls.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { Change } from "../engine/records.ts";
 import { CallerReports } from "./caller-reports.ts";
 

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
-import { type Program, run, until, watch } from "../../testing/simulation/program.ts";
+import { type Program, run, until, watch } from "../../testing/stack/program.ts";
 import { startWorker } from "../../testing/stack/worker-process.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { resonateAt } from "../support/resonate.ts";
@@ -57,7 +57,7 @@ test("jobs of a paused kind sleep until the kind is resumed", async () => {
   await resonate().asleep("timer_paused");
   await until("its time to be over", () => Date.now() > Date.parse(content.fires_at) + 500);
   expect(await statusOf("timer_paused")).toBe("running");
-  expect(await operate("resume", "timer")).toContain("go on");
+  expect(await operate("resume", "timer")).toContain("continue");
   await until("it to end", async () => (await statusOf("timer_paused")) === "complete", 30_000);
 });
 

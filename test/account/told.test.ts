@@ -1,7 +1,7 @@
 /** Notifications within one account, without open connections: the Resonate object calls the callers' objects. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { bearerBindings, callerAt } from "../auth/support.ts";
 import { newSecret, startReceiver } from "../events/receiver.ts";

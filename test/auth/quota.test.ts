@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { call, send } from "../closed/support.ts";
 import type { Gate } from "../support/gate.ts";
 import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";

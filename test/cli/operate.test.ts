@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startJob } from "../../core/jobs/start.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
 import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -1,7 +1,7 @@
 /** Two isolates of one deployment, on one Resonate server: a caller has the same jobs and limits at both. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { type AuthorizationServer, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { callerAt } from "../auth/support.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

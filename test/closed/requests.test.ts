@@ -1,6 +1,6 @@
 /** The requests of a caller, however many and however large, are counted, bounded and logged, and disturb nobody else. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { REVISION, rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";

@@ -1,8 +1,8 @@
 /** Which tokens are accepted, how others are refused, and how often the authorization server is asked about them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
-import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { until } from "../../testing/stack/program.ts";
 import { ownGroup } from "../../testing/stack/worker-process.ts";
 import { type AuthorizationServer, claimsOf, now, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings, listTools } from "../auth/support.ts";

@@ -1,7 +1,7 @@
 /** However many callers wait, and for how long, connections to the Resonate server are few, and workers keep theirs. */
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings, callerAt } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";

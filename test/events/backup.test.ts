@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt, streamAt } from "./support.ts";

@@ -1,7 +1,7 @@
 /** Events by web hook: receivers are verified and public, deliveries are signed and survive crashes. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { receive } from "../../docs/examples/receiver.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

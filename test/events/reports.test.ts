@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
 import { reportToken } from "../../core/jobs/reports.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { send } from "../closed/support.ts";
 import { type GatedStack, startGatedStack } from "../support/stack.ts";

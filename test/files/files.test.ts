@@ -16,7 +16,7 @@ import { locationOf } from "../../features/files/location.ts";
 import { chunksOf, inPieces, PART } from "../../features/files/storage/objects.ts";
 import { sweep } from "../../features/files/sweep.ts";
 import { Seal } from "../../functions/auth/seal.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { send, call as toolCall } from "../closed/support.ts";
 import { operatorAt } from "../operate/support.ts";

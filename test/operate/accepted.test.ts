@@ -4,7 +4,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test, vi } from "vitest";
-import { run } from "../../testing/simulation/program.ts";
+import { run } from "../../testing/stack/program.ts";
 import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { projectOf } from "../wrap/support.ts";
 import { operatorAt, startOperated } from "./support.ts";

@@ -1,6 +1,6 @@
 /** An operator sees failures, finds their cause and acts on jobs, on the whole stack with workers' reports. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { SEATTLE } from "../support/months.ts";
 import type { Stack } from "../support/stack.ts";

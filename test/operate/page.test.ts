@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import type { Browser, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { inaccessible, poll, startBrowser, visit } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/author/caller.ts";
 import { Seal } from "../../functions/auth/seal.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { claimsOf, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 

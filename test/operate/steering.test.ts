@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt } from "../auth/support.ts";
 import { newSecret, startReceiver } from "../events/receiver.ts";
 import { eventsAt } from "../events/support.ts";

@@ -11,9 +11,9 @@ import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { programPath } from "../../cli/package.ts";
 import { configurationOf, edgeOf, readProject } from "../../cli/project.ts";
 import { WORKER_ENVIRONMENT } from "../../worker/config.ts";
-import { type Program, run, waitForAnswer, watch } from "../simulation/program.ts";
 import { CLOCK_PATH } from "../time/movable-edge.ts";
 import type { Time } from "../time/stack-time.ts";
+import { type Program, run, waitForAnswer, watch } from "./program.ts";
 
 type Variables = Record<string, string>;
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { callerOf } from "../../../core/author/caller.ts";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { bearerBindings, callerAt } from "../../auth/support.ts";
 import { operatorAt, startOperated } from "../support.ts";
 

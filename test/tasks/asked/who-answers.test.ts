@@ -1,6 +1,6 @@
 /** A job's question: which clients are asked, which are told of it, and who may answer. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { currentClient, type McpClient } from "../../support/clients.ts";
 import { rpc, TASKS } from "../../support/rpc.ts";
 import type { Stack } from "../../support/stack.ts";

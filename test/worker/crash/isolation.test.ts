@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../../core/author/job.ts";
 import { positionIn } from "../../../core/jobs/order.ts";
+import { retryJob } from "../../../core/jobs/retry-job.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { executionMarkId, orderId } from "../../../core/resonate/ids.ts";
-import { retryJob } from "../../../features/operators/retry.ts";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 

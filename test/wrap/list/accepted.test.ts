@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { connect } from "../support.ts";
 
 const MAIN = resolve("cli/main.ts");

@@ -1,9 +1,5 @@
 /** How an operator retries a job that has failed or does not make progress. */
-import { REQUEST_TAG } from "../../core/author/job.ts";
-import { doing } from "../../core/jobs/feed/progress-feed.ts";
-import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { positionIn } from "../../core/jobs/order.ts";
-import { isLost, wakeupOf } from "../../core/jobs/unhandled.ts";
+import { REQUEST_TAG } from "../author/job.ts";
 import {
   decodeValue,
   encodeValue,
@@ -14,11 +10,15 @@ import {
   RESUMES_TAG,
   resolveOf,
   WAITS_FOR_CLEANUP_TAG,
-} from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord, Value } from "../../core/resonate/connection/protocol.ts";
-import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../../core/resonate/ids.ts";
-import { last } from "../../core/resonate/sequence.ts";
+} from "../resonate/codec.ts";
+import type { ResonateClient } from "../resonate/connection/client.ts";
+import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
+import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../resonate/ids.ts";
+import { last } from "../resonate/sequence.ts";
+import { doing } from "./feed/progress-feed.ts";
+import { ProgressFeeds } from "./feed/progress-feeds.ts";
+import { positionIn } from "./order.ts";
+import { isLost, wakeupOf } from "./unhandled.ts";
 
 const LOOKED_AT = "it is looked at again";
 const LOOKING = "it is being looked at";

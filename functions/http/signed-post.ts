@@ -1,11 +1,11 @@
 /** Sends web hooks, signed according to Standard Webhooks. */
 import { base64ToBytes, bytesToBase64 } from "../../core/resonate/base64.ts";
 
-/** How long a receiver may take to answer, in milliseconds. */
-const TIMEOUT = 5_000;
+/** How long a receiver may take to answer. */
+const RECEIVER_TIMEOUT_MS = 5_000;
 
-/** About how much of an answer is read at most, in bytes. */
-const MAX_ANSWER = 4_096;
+/** About how much of an answer is read at most. */
+const MAX_ANSWER_BYTES = 4_096;
 
 /** Why a delivery failed. Clients learn nothing else of a receiver's answer. */
 export type Failure = "connection_refused" | "timeout" | "tls_error" | "http_4xx" | "http_5xx" | "challenge_failed";
@@ -24,7 +24,7 @@ export interface Hook {
 
 /** Posts a hook. `reads`: also reads the beginning of the answer. */
 export async function post(fetcher: typeof fetch, hook: Hook, reads = false): Promise<Outcome> {
-  const signal = AbortSignal.timeout(TIMEOUT);
+  const signal = AbortSignal.timeout(RECEIVER_TIMEOUT_MS);
   try {
     const at = String(Math.floor(Date.now() / 1_000));
     const signatures = await Promise.all(
@@ -52,7 +52,7 @@ export async function post(fetcher: typeof fetch, hook: Hook, reads = false): Pr
 
 /** Reads a small public document; undefined where there is none. */
 export async function readDocument(fetcher: typeof fetch, url: URL): Promise<unknown> {
-  const signal = AbortSignal.timeout(TIMEOUT);
+  const signal = AbortSignal.timeout(RECEIVER_TIMEOUT_MS);
   try {
     const outcome = await outcomeOf(await fetcher(url, { redirect: "manual", signal }), true, signal);
     return outcome.ok ? JSON.parse(outcome.text) : undefined;
@@ -73,7 +73,7 @@ async function outcomeOf(response: Response, reads: boolean, signal: AbortSignal
   signal.addEventListener("abort", stop, { once: true });
   const decoder = new TextDecoder();
   let text = "";
-  for (let size = 0; reader && size <= MAX_ANSWER; ) {
+  for (let size = 0; reader && size <= MAX_ANSWER_BYTES; ) {
     const { done, value } = await reader.read();
     if (done) break;
     size += value.byteLength;

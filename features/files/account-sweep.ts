@@ -1,35 +1,41 @@
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { KeptFiles } from "../../features/files/kept-files.ts";
-import { type FileBindings, locationInWorkers } from "../../features/files/location-in-workers.ts";
-import { sweepInSteps } from "../../features/files/sweep.ts";
-import { logError } from "./log.ts";
-import type { Notes } from "./tables.ts";
+import { KeptFiles } from "./kept-files.ts";
+import { type FileBindings, locationInWorkers } from "./location-in-workers.ts";
+import { sweepInSteps } from "./sweep.ts";
 
 /** How many files one alarm checks, with up to three requests each: the free plan allows 50 requests. */
 const MAX_STEPS_PER_ALARM = 15;
 
 const DAY_MS = 86_400_000;
 
-interface FileSweepParts {
+/** What is stored, by name. */
+interface Notes {
+  get(name: string): string | undefined;
+  set(name: string, value: string): void;
+}
+
+interface AccountSweepOptions {
   env: FileBindings;
   client: ResonateClient;
+  /** Keeps the time of the next sweep. */
   notes: Notes;
   /** How long finished jobs are kept, in milliseconds: any file of a removed job is older. Default: forever. */
   retention: number | undefined;
+  onFailure(error: unknown): void;
 }
 
 /** Sweeps the files of an account once a day, a part at each alarm. (Runners do not sweep, unlike workers.) */
-export class FileSweep {
-  readonly #parts: FileSweepParts;
+export class AccountSweep {
+  readonly #options: AccountSweepOptions;
   /** The time between two sweeps, in milliseconds. */
   readonly #interval: number;
   #nextSweepAt: number;
   #isRunning = false;
   #steps: AsyncGenerator<number> | undefined;
 
-  constructor(parts: FileSweepParts) {
-    const { env, notes, retention = DAY_MS } = parts;
-    this.#parts = parts;
+  constructor(options: AccountSweepOptions) {
+    const { env, notes, retention = DAY_MS } = options;
+    this.#options = options;
     this.#interval = Math.min(retention, DAY_MS);
     const hasFiles = env.FILES !== undefined || env.FILES_URL?.startsWith("http");
     // The noted time may be too late if the retention was longer when it was noted.
@@ -51,7 +57,7 @@ export class FileSweep {
     try {
       isComplete = await this.#continue();
     } catch (error) {
-      logError("files were not swept", { err: error });
+      this.#options.onFailure(error);
     }
     if (isComplete) {
       this.#steps = undefined;
@@ -62,7 +68,7 @@ export class FileSweep {
 
   /** Sweeps the next files; true if there are no more. */
   async #continue(): Promise<boolean> {
-    const { env, client, notes } = this.#parts;
+    const { env, client, notes } = this.#options;
     const location = locationInWorkers(env);
     if (!location) return true;
     this.#steps ??= sweepInSteps(new KeptFiles(location), client, { unfinished: DAY_MS, gone: this.#interval });

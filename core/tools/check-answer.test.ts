@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkAnswer, formOf } from "./answer.ts";
+import { checkAnswer, formOf } from "./check-answer.ts";
 
 const accepts = async (property: unknown, value: unknown) => {
   const form = await formOf({ type: "object", properties: { it: property }, required: ["it"] });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { hostSetups } from "./hosts.ts";
+import { hostSetups } from "./host-setups.ts";
 
 const server = { name: "jobs", url: "https://jobs.example/mcp" };
 

@@ -1,4 +1,4 @@
-import type { ObjectStore, StoredObject } from "../../features/files/storage/objects.ts";
+import type { ObjectStore, StoredObject } from "./objects.ts";
 
 /** Keeps the files of one simulated job in memory. */
 export function memoryStore(): ObjectStore {
