@@ -44,12 +44,12 @@ test("a backup of callers' objects alone is refused by a deployment with jobs, w
     asked.push(path);
     response.end(JSON.stringify(path.startsWith("rows") ? { refused: "The server has jobs already." } : { key: null }));
   });
-  async function* rooms(): AsyncGenerator<Line> {
-    yield { room: "r", table: "notes", row: {} } as Line;
+  async function* callerRows(): AsyncGenerator<Line> {
+    yield { caller: "r", table: "notes", row: {} } as Line;
   }
   const restored = async () => {
     await using deployment = await openServer({ url: server.url, data: "" });
-    await deployment.restore(deployment.head, rooms());
+    await deployment.restore(deployment.head, callerRows());
   };
   await expect(restored()).rejects.toThrow("The server has jobs already.");
   expect(asked).toEqual(["rest?", "key?", "rows?first=", "wake?"]);
@@ -61,7 +61,7 @@ test("a backup fails if the server's pause has ended while the rows of callers w
   await using server = await serveHttp(({ url = "" }, response) => {
     const path = url.replace("/resonate/operate/", "").replace(/\?.*/, "");
     asked.push(path);
-    const hasEnded = path === "rows" && asked.includes("/operate/rooms");
+    const hasEnded = path === "rows" && asked.includes("/operate/callers");
     const answer = { rows: [], ...(path === "key" && { key: null }), ...(hasEnded && { refused }) };
     response.writeHead(hasEnded ? 409 : 200).end(JSON.stringify(answer));
   });
@@ -70,7 +70,7 @@ test("a backup fails if the server's pause has ended while the rows of callers w
     for await (const _page of deployment.pages());
   };
   await expect(backup()).rejects.toThrow(refused);
-  expect(asked).toEqual(["rest", "key", "rows", "/operate/rooms", "rows", "wake"]);
+  expect(asked).toEqual(["rest", "key", "rows", "/operate/callers", "rows", "wake"]);
 });
 
 test("a folder without state is not backed up, and only a restore makes it one with state", async () => {

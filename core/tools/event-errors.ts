@@ -26,8 +26,11 @@ export type EventErrorName = keyof (typeof EVENT_ERROR_CODES)["sep"];
 export type EventErrorCodes = Readonly<Record<EventErrorName, number>>;
 
 /** An error of the extension. */
-export const eventError = (codes: EventErrorCodes, name: EventErrorName, data: Record<string, unknown>): ProtocolError =>
-  new ProtocolError(codes[name], name, data);
+export const eventError = (
+  codes: EventErrorCodes,
+  name: EventErrorName,
+  data: Record<string, unknown>,
+): ProtocolError => new ProtocolError(codes[name], name, data);
 
 /** The error of parameters that do not fit, for a reason in words or the one that a schema finds. */
 export function invalidParams(reason: string | z.ZodError): ProtocolError {

@@ -1,5 +1,10 @@
 /** Reads and restores the rows of a caller's object for backups. */
-import { BEGIN_TABLE, type CallerRow, type CallerRowPage, type CallerRowPosition } from "../../core/jobs/caller-rows.ts";
+import {
+  BEGIN_TABLE,
+  type CallerRow,
+  type CallerRowPage,
+  type CallerRowPosition,
+} from "../../core/jobs/caller-rows.ts";
 import type { PartHost, PartTables } from "../../core/jobs/object-part.ts";
 import type { ObjectSql } from "../../core/resonate/object-storage.ts";
 
@@ -39,8 +44,14 @@ export function readRows(
 }
 
 /** Writes rows of a caller in one transaction. The first of a backup clears the object. */
-export function writeRows(host: Pick<PartHost, "sql" | "parts" | "clear">, rows: readonly CallerRow[], now: number): void {
-  const tables = new Map(host.parts.flatMap(({ tables }) => tables?.copied.map((name) => [name, tables] as const) ?? []));
+export function writeRows(
+  host: Pick<PartHost, "sql" | "parts" | "clear">,
+  rows: readonly CallerRow[],
+  now: number,
+): void {
+  const tables = new Map(
+    host.parts.flatMap(({ tables }) => tables?.copied.map((name) => [name, tables] as const) ?? []),
+  );
   host.sql.transaction(() => {
     for (const line of rows) {
       if (line.table === BEGIN_TABLE) host.clear();

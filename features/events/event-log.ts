@@ -202,7 +202,9 @@ export class EventLog implements EventReader {
   prune(now: number): boolean {
     const rows = this.#sql.all("SELECT position, logged_at FROM events ORDER BY position LIMIT ?", MAX_EVENTS_DROPPED);
     const newest = this.#head() - MAX_EVENTS;
-    const old = rows.filter((row) => Number(row.logged_at) < now - EVENT_RETENTION_MS || Number(row.position) <= newest);
+    const old = rows.filter(
+      (row) => Number(row.logged_at) < now - EVENT_RETENTION_MS || Number(row.position) <= newest,
+    );
     const floor = old.at(-1)?.position;
     if (floor === undefined) return false;
     this.#sql.transaction(() => {

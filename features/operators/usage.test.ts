@@ -1,39 +1,37 @@
-/** When operators receive a caller's figures. */
+/** When operators receive a caller's usage. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { callsOf } from "../../core/resonate/object-calls.ts";
 import { ObjectSql } from "../../core/resonate/object-storage.ts";
-import { Callers } from "../../functions/objects/callers.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
-import { Figures } from "./caller-figures.ts";
+import { CallerUsageReporter } from "./usage.ts";
 
 const MINUTE = 60_000;
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("figures that change within a minute of the last ones are sent when the minute is over", () => {
+test("usage that changes within a minute of the last report is sent when the minute is over", async () => {
   const sent: unknown[] = [];
-  const operate = async (_call: string, [figure]: unknown[]) => {
-    sent.push(figure);
-    return { done: undefined };
-  };
-  const callers = new Callers({ idFromName: () => ({}), get: () => callsOf({ operate }) }, "");
   const alarms: number[] = [];
-  const figures = new Figures({
-    ...{ callers, sql: new ObjectSql(createStorage()), most: 0, key: () => "ada" },
-    jobs: { stored: 0, pending: () => ["job"] },
-    hooks: { list: () => [] },
-    arm: async () => void alarms.push(figures.nextAt()),
+  const reporter = new CallerUsageReporter({
+    host: { sql: new ObjectSql(createStorage()), arm: async () => void alarms.push(reporter.nextAt()) },
+    record: { key: "ada", jobs: { stored: 0, pending: () => ["job"] } },
+    operators: () => ({ usage: async (usage) => void sent.push(usage) }),
+    subscriptions: () => [],
+    maxBytes: 0,
   });
   const start = Date.now();
-  figures.onStart();
+  const begin = async () => {
+    reporter.onStart();
+    await Promise.resolve();
+  };
+  await begin();
   vi.setSystemTime(start + 1_000);
-  figures.onStart();
-  figures.onStart();
+  await begin();
+  await begin();
   expect(sent).toEqual([expect.objectContaining({ key: "ada", started: 1, running: 1 })]);
   expect(alarms).toEqual([start + MINUTE]);
   vi.setSystemTime(start + MINUTE);
-  figures.send();
+  reporter.run();
   expect(sent.slice(1)).toEqual([expect.objectContaining({ started: 2 })]);
-  expect(figures.nextAt()).toBe(Infinity);
+  expect(reporter.nextAt()).toBe(Infinity);
 });

@@ -17,8 +17,8 @@ export function callbackProblem(text: string, allowsLoopback: boolean): string |
 const isLoopbackUrl = (url: string): boolean => LOOPBACK.test(new URL(url).hostname);
 
 interface ReceiverVariables {
-  CALLBACKS?: { fetch: typeof fetch };
-  ALLOW_LOOPBACK_CALLBACKS?: string;
+  CALLBACKS?: { fetch: typeof fetch } | undefined;
+  ALLOW_LOOPBACK_CALLBACKS?: string | undefined;
 }
 
 /** The `fetch` for the receiver at an address. With `CALLBACKS` it reaches public addresses alone. */

@@ -7,10 +7,10 @@ import type { EventSource } from "../../core/jobs/job-events.ts";
 import type { SubscriptionView } from "../../core/jobs/object-view.ts";
 import type { ObjectSql } from "../../core/resonate/object-storage.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
+import { type Outcome, post } from "../../functions/http/signed-post.ts";
 import { HookSecrets } from "./hook-secrets.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { MinuteLimits } from "./minute-limits.ts";
-import { type Outcome, post } from "../../functions/http/signed-post.ts";
 import type { Granted, HookKey, HookRequest, Refused, SubscriptionError } from "./requests.ts";
 import { verify } from "./verification.ts";
 
@@ -366,7 +366,6 @@ export class WebHooks {
       }),
     };
   }
-
 }
 
 const exhausted = (limit: "subscriptions" | "verifications"): Refused => ({

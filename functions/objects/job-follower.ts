@@ -46,7 +46,7 @@ export class JobFollower {
     this.#options = options;
     this.#areFeedsWanted = areFeedsWanted;
     // The listener reports ends to the object directly. If a report is lost, the next look finds the end.
-    followPromises(
+    followPromises<string, SettlementChannel>(
       {
         open: (onNews, until) => this.#open(onNews, until),
         look: (channel) => this.#look(channel),

@@ -64,7 +64,8 @@ export class JobRefresher {
       ...ended.filter((job) => this.#jobs.isPending(idOf(job)) || isChild(idOf(job))),
       ...started.filter((job) => isChild(idOf(job))),
     ];
-    for (let i = 0; i < jobs.length; i += MAX_JOBS_REFRESHED) await this.refresh(jobs.slice(i, i + MAX_JOBS_REFRESHED), { isChild });
+    for (let i = 0; i < jobs.length; i += MAX_JOBS_REFRESHED)
+      await this.refresh(jobs.slice(i, i + MAX_JOBS_REFRESHED), { isChild });
   }
 
   /** Records the observed state of jobs. `isSized`: includes the bytes that workers have marked, as in {@link #withMarks}. */
@@ -132,7 +133,9 @@ export class JobRefresher {
   async refreshPeriod(period: string): Promise<void> {
     const refreshing =
       this.#refreshing.get(period) ??
-      this.refresh(this.#jobs.reserved(period, Date.now(), MAX_JOBS_REFRESHED)).finally(() => this.#refreshing.delete(period));
+      this.refresh(this.#jobs.reserved(period, Date.now(), MAX_JOBS_REFRESHED)).finally(() =>
+        this.#refreshing.delete(period),
+      );
     this.#refreshing.set(period, refreshing);
     await refreshing;
   }

@@ -7,8 +7,8 @@ import type {
   SeenJob,
   StartedJob,
 } from "../../core/jobs/caller-record.ts";
-import { wordsOf } from "../../core/jobs/own-jobs.ts";
 import type { PartTables, RecordedJobs } from "../../core/jobs/object-part.ts";
+import { wordsOf } from "../../core/jobs/own-jobs.ts";
 import { GENERATION, idsFrom } from "../../core/resonate/ids.ts";
 import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
 
@@ -159,7 +159,11 @@ export class JobTable implements RecordedJobs {
   note(job: SeenJob, now: number, onlyKnown = false): void {
     this.#used.clear();
     if (job.state === undefined) {
-      this.#sql.all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - MAX_START_MS);
+      this.#sql.all(
+        "DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)",
+        job.id,
+        now - MAX_START_MS,
+      );
       return;
     }
     const [row] = this.#sql.all("SELECT state, started_at, child FROM jobs WHERE id = ?", job.id);
