@@ -2,10 +2,10 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Bundle, bundleEdge, EDGE_MODULE, modulesIn } from "../bundle/bundle.ts";
+import { pagesFolder } from "../bundle/pages.ts";
 import { isCheckout, thisPackage } from "../package.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import { copyModules } from "./copy-modules.ts";
-import { pagesFolder } from "./pages.ts";
 
 /** The folder in the package. */
 const FOLDER = "dist/edge";
