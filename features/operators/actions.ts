@@ -205,19 +205,19 @@ export class Actions {
       await (isOn ? this.#options.paused.pause(of.kind) : this.#options.paused.resume(of.kind));
       return;
     }
-    const held = await this.#options.paused.besidesKinds();
+    const paused = await this.#options.paused.besidesKinds();
     const changed = (all: readonly string[], some: readonly string[]) => {
       const others = all.filter((each) => !some.includes(each));
       return isOn ? [...others, ...some] : others;
     };
-    if ("all" in of) return this.#options.paused.pauseBesidesKinds({ ...held, all: isOn });
+    if ("all" in of) return this.#options.paused.pauseBesidesKinds({ ...paused, all: isOn });
     if ("caller" in of) {
       return this.#options.paused.pauseBesidesKinds({
-        ...held,
-        callers: changed(held.callers, await keysIn(of.caller)),
+        ...paused,
+        callers: changed(paused.callers, await keysIn(of.caller)),
       });
     }
-    return this.#options.paused.pauseBesidesKinds({ ...held, jobs: changed(held.jobs, of.jobs) });
+    return this.#options.paused.pauseBesidesKinds({ ...paused, jobs: changed(paused.jobs, of.jobs) });
   }
 }
 

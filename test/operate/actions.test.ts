@@ -72,9 +72,9 @@ test("a caller or a kind is paused while others go on, and the jobs held back en
   let n = 0;
   const held = await heldBack(() => timer(ada(), `held ${++n}`), await keyOf("ada"));
   await completes(bob(), await timer(bob(), "others"));
-  expect((await operator.get("overview")).held.callers).toContain(await keyOf("ada"));
+  expect((await operator.get("overview")).paused.callers).toContain(await keyOf("ada"));
   await operator.act({ do: "resume", of: { caller: "ada" } });
-  expect((await operator.get("overview")).held.callers).toEqual([]);
+  expect((await operator.get("overview")).paused.callers).toEqual([]);
   await completes(ada(), held);
 
   await operator.act({ do: "pause", of: { kind: "timer" } });

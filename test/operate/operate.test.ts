@@ -100,7 +100,7 @@ test("an operator stops and allows starts, and pauses and resumes jobs, on the c
   );
 
   await operate("pause", "--all");
-  expect((await operate("overview")).held).toEqual({ all: true, callers: [], jobs: [] });
+  expect((await operate("overview")).paused).toEqual({ all: true, callers: [], jobs: [] });
   // A worker learns of the pause within some seconds.
   const held = await until("a job to be held back", async () => {
     const name = `timer_held ${Date.now()}`;
@@ -110,7 +110,7 @@ test("an operator stops and allows starts, and pauses and resumes jobs, on the c
   });
   await operate("pause", held);
   await operate("resume", "--all");
-  expect((await operate("overview")).held).toMatchObject({ jobs: [held] });
+  expect((await operate("overview")).paused).toMatchObject({ jobs: [held] });
   expect(await statusOf(held)).toBe("running");
   await operate("resume", held);
   await until("it to end", async () => (await statusOf(held)) === "complete" || undefined);
