@@ -90,7 +90,7 @@ export class OperatorClient {
 
   /** The rows of callers' objects. `isOwnServer` tells whether their jobs are in the account as well. */
   rooms(after: RoomPosition | undefined): Promise<RoomPage & { isOwnServer: boolean }> {
-    return this.ask("GET", "/operate/rooms", after && { after: JSON.stringify(after) });
+    return this.ask("GET", "/operate/callers", after && { after: JSON.stringify(after) });
   }
 
   roomPages(): AsyncGenerator<RoomPage["rows"]> {
@@ -99,6 +99,6 @@ export class OperatorClient {
 
   /** Writes rows of callers' objects. The first row of an object replaces its content. */
   async putRooms(rows: RoomPage["rows"]): Promise<void> {
-    await this.ask("POST", "/operate/rooms", {}, JSON.stringify(rows));
+    await this.ask("POST", "/operate/callers", {}, JSON.stringify(rows));
   }
 }

@@ -61,7 +61,7 @@ test("a backup fails if the server's pause has ended while the rows of callers w
   await using server = await serveHttp(({ url = "" }, response) => {
     const path = url.replace("/resonate/operate/", "").replace(/\?.*/, "");
     requests.push(path);
-    const hasEnded = path === "rows" && requests.includes("/operate/rooms");
+    const hasEnded = path === "rows" && requests.includes("/operate/callers");
     const answer = { rows: [], ...(path === "key" && { key: null }), ...(hasEnded && { refused }) };
     response.writeHead(hasEnded ? 409 : 200).end(JSON.stringify(answer));
   });
@@ -70,7 +70,7 @@ test("a backup fails if the server's pause has ended while the rows of callers w
     for await (const _page of deployment.pages());
   };
   await expect(backup()).rejects.toThrow(refused);
-  expect(requests).toEqual(["rest", "key", "rows", "/operate/rooms", "rows", "wake"]);
+  expect(requests).toEqual(["rest", "key", "rows", "/operate/callers", "rows", "wake"]);
 });
 
 test("a folder without state is not backed up, and only a restore makes it one with state", async () => {

@@ -14,19 +14,19 @@ const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
 const MAX_ROWS_BYTES = 32 * 1024 * 1024;
 
 const OPERATE = "/operate/";
-const ROOMS = `${OPERATE}rooms`;
+const CALLERS = `${OPERATE}callers`;
 
 /** The commands in the audit log, by a request that each of them makes. They read, replace or remove what the server keeps. */
 const COMMANDS: Readonly<Record<string, string>> = {
   "GET rows": "backup",
-  "GET rooms": "backup",
+  "GET callers": "backup",
   "POST bucket": "backup",
   "GET bucket": "restore",
   "POST rows": "restore",
-  "POST rooms": "restore",
+  "POST callers": "restore",
   "POST key": "restore",
   "POST caller": "forget",
-  "DELETE rooms": "forget",
+  "DELETE callers": "forget",
   "POST recover": "recover",
 };
 
@@ -102,9 +102,9 @@ export async function serveRows(
   isOwnServer: boolean,
   options: ProxyOptions,
 ): Promise<Response> {
-  const authorized = await authorizedIn(request, ROOMS, options.tokens);
+  const authorized = await authorizedIn(request, CALLERS, options.tokens);
   if (authorized instanceof Response) return authorized;
-  await noteCommand(request, ROOMS, options);
+  await noteCommand(request, CALLERS, options);
   const query = new URL(request.url).searchParams;
   if (request.method === "POST") await rows.writeRooms((await authorized.json()) as never);
   else if (request.method === "DELETE") {

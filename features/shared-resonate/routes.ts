@@ -21,7 +21,7 @@ export const resonateRoutes = (resonate: ResonateNamespace, options: ProxyOption
 export const rowRoutes = (rows: CallerRows, isOwnServer: boolean, options: ProxyOptions): Route[] => [
   {
     methods: ["GET", "POST", "DELETE"],
-    paths: ["/operate/rooms"],
+    paths: ["/operate/callers"],
     middleware: [limitTries(options.tries)],
     load: async () => {
       const { serveRows } = await import("./proxy.ts");

@@ -45,7 +45,7 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await ada.start(...timer("before"));
     await until("the delivery", () => delivered.length === 1, 60_000);
     expect(await ada.poll({ ...ENDED, cursor })).toMatchObject({ truncated: false, events: [{}] });
-    expect((await fetch(`${edge.url}/operate/rooms`)).status).toBe(401);
+    expect((await fetch(`${edge.url}/operate/callers`)).status).toBe(401);
     await command("backup", "--url", edge.url, "--out", first);
     const actives: unknown[] = [];
     const leave = new AbortController();

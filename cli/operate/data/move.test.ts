@@ -41,7 +41,7 @@ test("what belongs to callers moves to the edge of a standalone server, without 
   await using edge = await startEdge(false);
   const log = vi.spyOn(console, "log").mockReturnValue();
   await run(["--from", file, "--url", edge.url]).finally(() => log.mockRestore());
-  expect(edge.written).toEqual(["/operate/rooms?", ...CALLERS]);
+  expect(edge.written).toEqual(["/operate/callers?", ...CALLERS]);
 });
 
 test("an edge that keeps its jobs itself is left as it is", async () => {
