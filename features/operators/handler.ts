@@ -95,7 +95,7 @@ async function serve(request: Request, who: string, options: OperatorOptions): P
       const [found, about] = await Promise.all([oneJob(options, job, values, request), callers.operate("about", job)]);
       return found ? answer({ ...found, ...about }) : refuse(404, "No job has this name in the log.");
     }
-    case "GET /operate/trail":
+    case "GET /operate/audit-log":
       return answer({ entries: await callers.operate("trail", Page.parse(query)) });
     case "GET /operate/action":
       return answer(await callers.operate("action", Number(query.n)));

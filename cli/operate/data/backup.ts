@@ -44,7 +44,7 @@ export async function run(args: string[]): Promise<void> {
     const operator = new OperatorClient(url);
     let n = 0;
     for await (const rows of operator.roomPages())
-      await operator.ask("POST", "page", { name, page: `rooms/${n++}` }, JSON.stringify(rows));
+      await operator.ask("POST", "page", { name, page: `callers/${n++}` }, JSON.stringify(rows));
     const pages = n + (await writePages(operator, name));
     console.log(WITHOUT_FILES);
     console.log(`${pages} pages are in the bucket, under ${name}.`);
