@@ -210,13 +210,13 @@ test("each action that the edge's death interrupts is both done and in the audit
     },
     60_000,
   );
-  const entriesNow = (await since()).entries;
+  const allEntries = (await since()).entries;
   const noted = (what: string, about = "") =>
-    entriesNow.some(
+    allEntries.some(
       (entry: { what: string; about: object }) => entry.what === what && JSON.stringify(entry.about).includes(about),
     );
-  const { held, kinds_paused, settings } = await operator.get("overview");
-  expect(held.callers.includes(key)).toBe(noted("pause", "dan"));
+  const { paused, kinds_paused, settings } = await operator.get("overview");
+  expect(paused.callers.includes(key)).toBe(noted("pause", "dan"));
   expect(kinds_paused.includes("weather_data")).toBe(noted("pause", "weather_data"));
   expect(settings.starts_stopped).toBe(noted("stop-starts"));
   expect(settings.blocked.includes("mallory")).toBe(noted("block"));
