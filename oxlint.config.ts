@@ -6,11 +6,11 @@ const ROOMS = "core client features functions worker wrap tools server cli testi
 /** The only files outside of features/ that import features, each file by file: they list the features of a room. */
 const COMPOSITIONS = {
   functions: ["functions/{built-in,composition,config,edge,job-features}.ts"],
-  objects: ["functions/objects/*.ts"],
+  objects: ["functions/objects/composition.ts"],
   server: ["server/object/object-server.ts"],
   worker: ["worker/{child-start-features,composition,config,worker}.ts", "worker/runner/runner-server.ts"],
   cli: ["cli/wrap/serve-calls.ts"],
-  testing: ["testing/simulation/step-features.ts", "testing/stack/callbacks.ts"],
+  testing: ["testing/simulation/step-features.ts", "testing/stack/{callbacks,caller-object}.ts"],
 };
 
 /** The layers of core/, lowest first. */

@@ -6,13 +6,13 @@ import { Bulk } from "./operate/actions.tsx";
 import { Job } from "./operate/one-job.tsx";
 import { Alerts, Callers, Failures, Kinds, Now, PausedAndBlocked, WaitingJobs, Workers } from "./operate/overview.tsx";
 import {
+  type AuditEntry,
   type Filter,
   type Overview,
   auditLog as readAuditLog,
   overview as readOverview,
   type Span,
   signIn,
-  type TrailEntry,
 } from "./operate/requests.ts";
 
 /** How often the overview is read while the page is visible. */
@@ -118,7 +118,7 @@ const inWords = (details: object): string =>
     .join(", ");
 
 const AuditLog: FC = () => {
-  const [entries, setEntries] = useState<TrailEntry[]>([]);
+  const [entries, setEntries] = useState<AuditEntry[]>([]);
   const { attempt, isBusy, problem } = useAction();
   const read = (before?: number) =>
     attempt(async () => {

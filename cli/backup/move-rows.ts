@@ -62,7 +62,7 @@ export async function moveRows(
     await queue.onIdle();
     if (failures.length > 0) throw failures[0];
   }
-  for await (const line of read()) if (line.table === "schedules" && !("room" in line)) moved.schedules += 1;
+  for await (const line of read()) if (line.table === "schedules" && !("caller" in line)) moved.schedules += 1;
   return moved;
 }
 

@@ -1,5 +1,5 @@
+import type { CallerRowPage, CallerRowPosition } from "../../core/jobs/caller-rows.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
-import type { RoomPage, RoomPosition } from "../../features/backup/room-rows.ts";
 import type { BackupPosition, BackupRow } from "../../server/engine/backup.ts";
 
 /** How long one answer may take. */
@@ -89,16 +89,16 @@ export class OperatorClient {
   }
 
   /** The rows of callers' objects. `isOwnServer` tells whether their jobs are in the account as well. */
-  rooms(after: RoomPosition | undefined): Promise<RoomPage & { isOwnServer: boolean }> {
+  callerRows(after: CallerRowPosition | undefined): Promise<CallerRowPage & { isOwnServer: boolean }> {
     return this.ask("GET", "/operate/callers", after && { after: JSON.stringify(after) });
   }
 
-  roomPages(): AsyncGenerator<RoomPage["rows"]> {
-    return paged((after: RoomPosition | undefined) => this.rooms(after));
+  callerRowPages(): AsyncGenerator<CallerRowPage["rows"]> {
+    return paged((after: CallerRowPosition | undefined) => this.callerRows(after));
   }
 
   /** Writes rows of callers' objects. The first row of an object replaces its content. */
-  async putRooms(rows: RoomPage["rows"]): Promise<void> {
+  async putCallerRows(rows: CallerRowPage["rows"]): Promise<void> {
     await this.ask("POST", "/operate/callers", {}, JSON.stringify(rows));
   }
 }

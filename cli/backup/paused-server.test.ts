@@ -44,12 +44,12 @@ test("a backup of callers' objects alone is refused by a deployment with jobs, w
     requests.push(path);
     response.end(JSON.stringify(path.startsWith("rows") ? { refused: "The server has jobs already." } : { key: null }));
   });
-  async function* rooms(): AsyncGenerator<Line> {
-    yield { room: "r", table: "notes", row: {} } as Line;
+  async function* callerRows(): AsyncGenerator<Line> {
+    yield { caller: "r", table: "notes", row: {} } as Line;
   }
   const restored = async () => {
     await using deployment = await openServer({ url: server.url, data: "" });
-    await deployment.restore(deployment.head, rooms());
+    await deployment.restore(deployment.head, callerRows());
   };
   await expect(restored()).rejects.toThrow("The server has jobs already.");
   expect(requests).toEqual(["rest?", "key?", "rows?first=", "wake?"]);

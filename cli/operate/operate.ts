@@ -1,7 +1,7 @@
 /** `operate`: the functions of the page `/operate` in the command line. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../core/jobs/operators-api.ts";
+import type { Action, ActionState, AuditEntry, Filter, Overview } from "../../core/jobs/operators-api.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
@@ -198,7 +198,7 @@ function serverOf(resonate: Overview["resonate"]): string[] {
 
 async function printAuditLog(ask: Ask, from: number): Promise<undefined> {
   for (let after = from; ; ) {
-    const { entries } = await ask<{ entries: TrailEntry[] }>("audit-log", { after, limit: 1_000 });
+    const { entries } = await ask<{ entries: AuditEntry[] }>("audit-log", { after, limit: 1_000 });
     for (const entry of entries) console.log(JSON.stringify(entry));
     const last = entries.at(-1);
     if (!last) return undefined;

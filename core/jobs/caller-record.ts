@@ -53,7 +53,7 @@ export interface ListQuery {
   limit: number;
 }
 
-export type Reserved = "reserved" | "known" | "full" | "stored" | "schedules";
+export type Reserved = "reserved" | "known" | "full" | "stored" | { refused: string };
 
 /** The records of a deployment's callers, and the limits of each caller. */
 export interface CallerRecords {
@@ -67,7 +67,7 @@ export interface CallerRecord {
   /**
    * Adds a job that is about to be started, with its reservation, to the record. `known`: the record has the job already, as
    * pending. The other answers say which limit the caller has reached: `full` its jobs under way, `stored` its bytes,
-   * `schedules` its schedules.
+   * `refused` another one, in words.
    */
   reserve(job: StartedJob, limits: CallerLimits): Promise<Reserved>;
   /** The stored bytes of the caller's jobs. */

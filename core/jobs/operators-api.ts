@@ -16,7 +16,7 @@ export interface Alert {
 
 export type Span = "hour" | "day" | "week";
 
-export interface CallerFigure {
+export interface CallerUsage {
   key: string;
   label?: string;
   started: number;
@@ -53,11 +53,11 @@ export interface Overview {
   waits_complete: boolean;
   slowest: { kind: string; job: string; ms: number }[];
   workers: (Omit<WorkerReport, "n" | keyof News> & { at: number })[];
-  callers: CallerFigure[];
+  callers: CallerUsage[];
   kinds_paused: string[];
   /** What is paused besides kinds. */
   paused: Paused;
-  /** Undefined where the Resonate server does not answer. */
+  /** Undefined if the Resonate server does not answer. */
   resonate: ServerState | undefined;
   settings: Settings;
   alerts: (Alert & { since: number })[];
@@ -126,7 +126,7 @@ export interface ActionState {
   outcomes: Record<string, string>;
 }
 
-export interface TrailEntry {
+export interface AuditEntry {
   n: number;
   /** ISO 8601. */
   at: string;

@@ -2,7 +2,7 @@ import { jsonOf } from "../../core/resonate/json.ts";
 import type { Deployed, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
-/** Notes in the trail which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
+/** Notes in the audit log which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
 export function noteDeployment(tables: OperateTables, deployed: Deployed, config: OperatorConfig): void {
   const { auth, isOperated, OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = config;
   if (!isOperated) return;
@@ -10,7 +10,7 @@ export function noteDeployment(tables: OperateTables, deployed: Deployed, config
     const last = `accepted of ${about.server}`;
     if (about.at <= (tables.get<string>(last) ?? "")) continue;
     tables.set(last, about.at);
-    tables.note(by, "list of tools accepted", about);
+    tables.audit.note(by, "list of tools accepted", about);
   }
   const listed = jsonOf(OPERATOR_TOKENS ?? "");
   const wordsOf = ({ name, sha256 }: { name: string; sha256: string }) => `${name} ${String(sha256).slice(0, 8)}`;
@@ -31,6 +31,7 @@ export function noteDeployment(tables: OperateTables, deployed: Deployed, config
       names.filter((each) => !old?.includes(each)),
       old?.filter((each) => !names.includes(each)) ?? [],
     ];
-    if (old && added.length + removed.length > 0) tables.note("deployment", `${what} changed`, { added, removed });
+    if (old && added.length + removed.length > 0)
+      tables.audit.note("deployment", `${what} changed`, { added, removed });
   }
 }

@@ -4,6 +4,7 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { OperatorEnv } from "../../core/jobs/worker-report.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import type { Remote } from "../../core/resonate/object-calls.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 import type { Auth } from "../../functions/auth/auth.ts";
 import type { AuthConfig } from "../../functions/auth/auth-config.ts";
@@ -29,13 +30,8 @@ export type OperatorConfig = OperatorEnv &
 
 export interface OperatorOptions {
   variables: OperatorEnv;
-  /** Calls the object through which operators see and act. */
-  callers: {
-    operate<K extends keyof OperateCalls>(
-      call: K,
-      ...args: Parameters<OperateCalls[K]>
-    ): Promise<Awaited<ReturnType<OperateCalls[K]>>>;
-  };
+  /** The methods of the object through which operators see and act. */
+  operators(): Remote<OperateCalls>;
   /** The jobs of the deployment. */
   store: RemoteStore;
   client: ResonateClient;

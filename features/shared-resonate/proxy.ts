@@ -46,9 +46,9 @@ export interface ProxyOptions {
 
 /** The rows of the callers' objects. */
 export interface CallerRows {
-  readRooms(after: never): Promise<object>;
-  writeRooms(rows: never): Promise<void>;
-  forgetRoom(key: string): Promise<void>;
+  read(after: never): Promise<object>;
+  write(rows: never): Promise<void>;
+  forget(key: string): Promise<void>;
 }
 
 /** Passes requests of workers elsewhere and of operators on to the Resonate object. */
@@ -106,11 +106,11 @@ export async function serveRows(
   if (authorized instanceof Response) return authorized;
   await noteCommand(request, CALLERS, options);
   const query = new URL(request.url).searchParams;
-  if (request.method === "POST") await rows.writeRooms((await authorized.json()) as never);
+  if (request.method === "POST") await rows.write((await authorized.json()) as never);
   else if (request.method === "DELETE") {
-    for (const key of await keysOf(query.get("caller") ?? "")) await rows.forgetRoom(key);
+    for (const key of await keysOf(query.get("caller") ?? "")) await rows.forget(key);
   } else {
-    const page = await rows.readRooms((JSON.parse(query.get("after") ?? "null") ?? undefined) as never);
+    const page = await rows.read((JSON.parse(query.get("after") ?? "null") ?? undefined) as never);
     return Response.json({ ...page, isOwnServer });
   }
   return Response.json({});

@@ -1,8 +1,8 @@
 /** The requests of the operators' page to the edge. */
-import type { Action, ActionState, Filter, OneJob, Overview, Span, TrailEntry } from "../../core/jobs/operators-api.ts";
+import type { Action, ActionState, AuditEntry, Filter, OneJob, Overview, Span } from "../../core/jobs/operators-api.ts";
 import { json, openSession } from "../lib/server.ts";
 
-export type { Action, ActionState, Filter, Overview, Span, TrailEntry };
+export type { Action, ActionState, AuditEntry, Filter, Overview, Span };
 
 /** A job that a filter finds. `at` is in milliseconds since the epoch. */
 export interface FoundJob {
@@ -28,7 +28,7 @@ export const overview = (span: Span) => get<Overview & { who: string }>("overvie
 export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
 export const job = (name: string, values: boolean) =>
   get<ReportedJob>("job", { job: name, ...(values && { values: "1" }) });
-export const auditLog = (before?: number) => get<{ entries: TrailEntry[] }>("audit-log", { before });
+export const auditLog = (before?: number) => get<{ entries: AuditEntry[] }>("audit-log", { before });
 const stateOf = (n: number) => get<ActionState>("action", { n });
 
 /** Requests an action, and waits until it is over. */

@@ -11,7 +11,7 @@ test("large results that end while a caller's object is slow are not all held in
   const reportedEnds: Reported[][] = [];
   const isFree = Promise.withResolvers<void>();
   const object = {
-    heard: async (_key: string, ended: readonly Reported[]) => {
+    "caller.noteReports": async (_key: string, ended: readonly Reported[]) => {
       reportedEnds.push([...ended]);
       await isFree.promise;
     },

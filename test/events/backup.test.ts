@@ -16,7 +16,7 @@ const ENDED = { name: "job.ended" };
 const operator = newToken();
 
 test("a restore brings back events and web hooks, with older cursors truncated, but not those of a forgotten caller", async () => {
-  const dir = await mkdtemp(join(tmpdir(), "rooms-"));
+  const dir = await mkdtemp(join(tmpdir(), "caller-rows-"));
   const start = async (name: string) => {
     const data = join(dir, name);
     await mkdir(data, { recursive: true });
@@ -71,7 +71,7 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await listening;
   }
   const rooms = async (file: string) =>
-    new Set((await readFile(file, "utf8")).split("\n").flatMap((line) => /"room":"(.*?)"/.exec(line)?.[1] ?? []));
+    new Set((await readFile(file, "utf8")).split("\n").flatMap((line) => /"caller":"(.*?)"/.exec(line)?.[1] ?? []));
   expect([(await rooms(first)).size, (await rooms(again)).size]).toEqual([2, 1]);
 
   // Restores to a local folder first, and from there to the second deployment.

@@ -92,7 +92,7 @@ test("a caller can see its subscriptions on pages and end them; another caller c
   const own = { "sec-fetch-site": "same-origin" };
   const status = { active: true, lastDeliveryAt: expect.any(String), lastError: null };
   const { host } = new URL(url);
-  const seen = { id, name: "job.ended", host, narrowed: { jobNames: ["timer_watched"] }, status };
+  const seen = { id, name: "job.ended", host, filter: { jobNames: ["timer_watched"] }, status };
   const shown = await until("the delivery to be noted", async () => {
     const text = await (await told(TOKENS.ada)).text();
     return JSON.parse(text).subscriptions[0]?.status.lastDeliveryAt ? text : undefined;

@@ -89,7 +89,7 @@ test("without an operator's token nobody sees or does anything", async () => {
       { method: "POST", headers: { "sec-fetch-site": "cross-site", ...bearer(TOKEN) } },
     ],
     ["signing in without a page", at("session"), { method: "POST", headers: bearer(TOKEN) }],
-    ["rooms", at("rooms"), { headers: bearer("token-of-bob") }],
+    ["callers", at("callers"), { headers: bearer("token-of-bob") }],
     ["an additional slash", `${edge.url}/operate/overview/`, {}],
     ["a slash in the middle", `${edge.url}/operate//overview`, {}],
     ["dots", `${edge.url}/operate/x/../overview`, {}],

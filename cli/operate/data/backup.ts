@@ -43,7 +43,7 @@ export async function run(args: string[]): Promise<void> {
     const name = new Date().toISOString();
     const operator = new OperatorClient(url);
     let n = 0;
-    for await (const rows of operator.roomPages())
+    for await (const rows of operator.callerRowPages())
       await operator.ask("POST", "page", { name, page: `callers/${n++}` }, JSON.stringify(rows));
     const pages = n + (await writePages(operator, name));
     console.log(WITHOUT_FILES);

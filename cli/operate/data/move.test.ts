@@ -8,8 +8,8 @@ import { type Line, writeBackup } from "../../backup/backup-file.ts";
 import { run } from "./move.ts";
 
 const CALLERS: Line[] = [
-  { room: "ada", table: "log", row: { epoch: "e" } },
-  { room: "ada", table: "schedules", row: { name: "nightly" } },
+  { caller: "ada", table: "log", row: { epoch: "e" } },
+  { caller: "ada", table: "schedules", row: { name: "nightly" } },
 ];
 
 let file: string;

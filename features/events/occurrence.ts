@@ -4,6 +4,15 @@ import { EVENT, LEFT_OUT } from "../../core/author/event.ts";
 import type { Job } from "../../core/author/job.ts";
 import type { StartedJob } from "../../core/jobs/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import {
+  isEmittedByJob,
+  JOB_ENDED,
+  JOB_OUTPUT,
+  JOB_PROGRESS,
+  JOB_QUESTION,
+  type JobEvent,
+  type Occurrence,
+} from "../../core/jobs/job-events.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 import { decodeValue, getOf } from "../../core/resonate/codec.ts";
@@ -14,33 +23,12 @@ import { endOf } from "../../core/resonate/deadline.ts";
 import { outputId } from "../../core/resonate/ids.ts";
 import { partsIn } from "../../core/resonate/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
-import type { LoggedEvent } from "../events/event-log.ts";
-
-export const JOB_ENDED = "job.ended";
-
-/** The names of the events of a job's questions and of its progress. */
-export const JOB_QUESTION = "job.question";
-export const JOB_PROGRESS = "job.progress";
-
-/** The name of the event of a partial result. */
-export const JOB_OUTPUT = "job.output";
-
-/** Whether the job's function itself emits events of this name: partial results, and events of its author. */
-export const isTold = (name: string): boolean => ![JOB_ENDED, JOB_QUESTION, JOB_PROGRESS].includes(name);
 
 /** The longest result that an event holds, in characters of JSON text. */
-const MAX_RESULT = 16_000;
-
-export interface Occurrence {
-  eventId: string;
-  name: string;
-  timestamp: string;
-  data: Record<string, unknown>;
-  cursor?: string;
-}
+const MAX_RESULT_CHARACTERS = 16_000;
 
 /** The event of a job's end; `name` is the job's name. */
-export function endedEvent({ id, kind, state, startedAt, settledAt }: StartedJob, name: string): LoggedEvent {
+export function endedEvent({ id, kind, state, startedAt, settledAt }: StartedJob, name: string): JobEvent {
   return {
     id: `ended_${token(name)}`,
     name: JOB_ENDED,
@@ -52,30 +40,33 @@ export function endedEvent({ id, kind, state, startedAt, settledAt }: StartedJob
 }
 
 /** The events in an entry of a job's progress feed: its questions and its progress. */
-export function tellingEvents(
+export function feedEvents(
   { id, name, kind }: { id: string; name: string; kind: string },
   { n, entry, writtenAt }: NewestEntry,
-): LoggedEvent[] {
+): JobEvent[] {
   if (!entry) return [];
   const from = { at: writtenAt, job: id, kind };
-  const asked = Object.keys(entry.questions).map((key) => ({
-    ...{ ...from, id: `question_${token(name)}_${token(key)}`, name: JOB_QUESTION, data: JSON.stringify({ n, key }) },
+  const questions = Object.keys(entry.questions).map((key) => ({
+    ...from,
+    id: `question_${token(name)}_${token(key)}`,
+    name: JOB_QUESTION,
+    data: JSON.stringify({ n, key }),
   }));
   const { message, progress } = entry;
-  if (message === undefined && !progress) return asked;
-  const told = { ...from, id: `progress_${token(name)}_${n}`, name: JOB_PROGRESS, data: JSON.stringify({ n }) };
-  return [...asked, told];
+  if (message === undefined && !progress) return questions;
+  const latest = { ...from, id: `progress_${token(name)}_${n}`, name: JOB_PROGRESS, data: JSON.stringify({ n }) };
+  return [...questions, latest];
 }
 
 /** The event of a job's `n`th output: a partial result, or an event of its author. Undefined for {@link LEFT_OUT}. */
-export function toldEvent(
+export function outputEvent(
   { id, name, kind }: { id: string; name: string; kind: string },
   n: number,
   { param, createdAt: at }: PromiseRecord,
-): LoggedEvent | undefined {
+): JobEvent | undefined {
   const { [EVENT]: own = JOB_OUTPUT } = (decodeValue(param) ?? {}) as { [EVENT]?: string };
   if (own === LEFT_OUT[EVENT]) return undefined;
-  const data = JSON.stringify({ told: n });
+  const data = JSON.stringify({ output: n });
   return { id: `${own === JOB_OUTPUT ? "output" : "event"}_${token(name)}_${n}`, name: own, at, job: id, kind, data };
 }
 
@@ -83,7 +74,8 @@ export function toldEvent(
 const token = (text: string): string =>
   encodeURIComponent(text).replace(/[.!'()*~]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
 
-export interface Telling {
+/** What the full data of an event is read from. */
+export interface OccurrenceSources {
   client: Pick<ResonateClient, "call">;
   feeds: Pick<ProgressFeeds, "entry">;
   namespace: string;
@@ -98,13 +90,13 @@ export interface Telling {
 }
 
 /** An event of the log with its full data. */
-export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promise<Occurrence> {
-  const name = namesOf(telling).nameIn(event.job);
-  const tell = event.name === JOB_ENDED ? jobEnd : isTold(event.name) ? toldOf : feedOf;
-  const data = await tell(event, telling, name);
-  const page = await telling.pageOf(name);
+export async function occurrenceOf(event: JobEvent, sources: OccurrenceSources): Promise<Occurrence> {
+  const name = namesOf(sources).nameIn(event.job);
+  const dataOf = event.name === JOB_ENDED ? jobEnd : isEmittedByJob(event.name) ? outputOf : feedOf;
+  const data = await dataOf(event, sources, name);
+  const page = await sources.pageOf(name);
   const view = page !== undefined && { view_url: page };
-  const { labels } = telling;
+  const { labels } = sources;
   return {
     eventId: event.id,
     name: event.name,
@@ -113,20 +105,20 @@ export async function occurrenceOf(event: LoggedEvent, telling: Telling): Promis
   };
 }
 
-/** What cannot be decrypted is told as if it were removed. */
+/** What cannot be decrypted is reported as if it were removed. */
 const asRemoved = orUnread(undefined);
 
-const namesOf = ({ jobs, namespace, key }: Telling) => new Names(jobs, namespace, key);
+const namesOf = ({ jobs, namespace, key }: OccurrenceSources) => new Names(jobs, namespace, key);
 
-async function jobEnd(event: LoggedEvent, telling: Telling, name: string): Promise<object> {
-  const { client, isLast } = telling;
+async function jobEnd(event: JobEvent, sources: OccurrenceSources, name: string): Promise<object> {
+  const { client, isLast } = sources;
   const { state, startedAt, settledAt } = JSON.parse(event.data);
   const found = await client.call(getOf(event.job)).catch(asRemoved);
   // A job that was removed may have been followed by another one of its name, whose promise says nothing about this end.
   const record = isLast && found?.state !== "pending" ? found : undefined;
   // A job of an earlier deployment may have no definition here.
   const plain = record && { state: endOf(record), value: decodeValue(record.value) };
-  const ended = (record && namesOf(telling).decode(record)) ?? plain;
+  const ended = (record && namesOf(sources).decode(record)) ?? plain;
   const { result, ...view } = viewOf(name, {
     state: ended?.state ?? state,
     value: ended?.value,
@@ -137,27 +129,27 @@ async function jobEnd(event: LoggedEvent, telling: Telling, name: string): Promi
 }
 
 /** The content of a question or of a progress entry; without details once the job is removed. */
-async function feedOf(event: LoggedEvent, { feeds }: Telling): Promise<object> {
+async function feedOf(event: JobEvent, { feeds }: OccurrenceSources): Promise<object> {
   const { n, key } = JSON.parse(event.data) as { n: number; key?: string };
   const entry = (await feeds.entry(event.job, n).catch(asRemoved))?.entry;
   if (key === undefined) return { ...(entry?.message !== undefined && { message: entry.message }), ...entry?.progress };
-  const asked = entry?.questions[key]?.question;
-  if (!asked) return { question: key };
-  const { message, requestedSchema, answeredBy = "user" } = asked;
+  const question = entry?.questions[key]?.question;
+  if (!question) return { question: key };
+  const { message, requestedSchema, answeredBy = "user" } = question;
   return { question: key, message, answered_by: answeredBy, answer_schema: requestedSchema };
 }
 
 /** A partial result with its offset, or the payload of an author's event; without its value once the job is removed. */
-async function toldOf(event: LoggedEvent, { client }: Telling): Promise<object> {
-  const { told } = JSON.parse(event.data) as { told: number };
-  const record = await client.call(getOf(outputId(event.job, told))).catch(asRemoved);
+async function outputOf(event: JobEvent, { client }: OccurrenceSources): Promise<object> {
+  const { output } = JSON.parse(event.data) as { output: number };
+  const record = await client.call(getOf(outputId(event.job, output))).catch(asRemoved);
   const value = record && decodeValue(record.param);
   if (event.name !== JOB_OUTPUT) return value ? { payload: (value as { payload: unknown }).payload } : {};
-  if (!record) return { offset: told - 1 };
+  if (!record) return { offset: output - 1 };
   const text = JSON.stringify(value ?? null);
-  if (text.length <= MAX_RESULT) return { offset: told - 1, output: value ?? null };
+  if (text.length <= MAX_RESULT_CHARACTERS) return { offset: output - 1, output: value ?? null };
   const part = text.slice(0, boundary(text, FIRST_PART));
-  return { offset: told - 1, summary: { characters: text.length, part } };
+  return { offset: output - 1, summary: { characters: text.length, part } };
 }
 
 /** A short result as it is; of a longer one its length, its beginning and its URI. */
@@ -165,7 +157,7 @@ function bounded(name: string, result: unknown): object {
   if (result === undefined) return {};
   const parts = partsIn(result);
   const text = parts?.text ?? JSON.stringify(result);
-  if (!parts && text.length <= MAX_RESULT) return { result };
+  if (!parts && text.length <= MAX_RESULT_CHARACTERS) return { result };
   const part = text.slice(0, boundary(text, FIRST_PART));
   const rest = { offset: 0, part, next_offset: part.length, uri: uriOf(name) };
   return { summary: { characters: parts?.characters ?? text.length, ...rest } };

@@ -6,10 +6,11 @@ import { ownerTags } from "../../core/jobs/own-jobs.ts";
 import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
 import { childOf, encodeValue, RESERVATION } from "../../core/resonate/codec.ts";
 import { cleanUpId, feedEntryId, outputId, storedMarkId } from "../../core/resonate/ids.ts";
+import { resultOf } from "../../core/resonate/object-calls.ts";
 import { STORED } from "../../core/resonate/size.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
+import { type OpenCallerObject, openCallerObject } from "../../testing/stack/caller-object.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
-import { CallerObject } from "./caller-object.ts";
 
 const RUNS = 60 * Number(process.env.FUZZ_TIMES ?? 1);
 const KEY = "c0123456789abcdef.";
@@ -45,7 +46,7 @@ function deploy(most: number, bindings = {}) {
   });
   const env = { RESONATE_URL: "http://resonate", AUTH_MODE: "none", ...bindings };
   let storage = createStorage();
-  let object = new CallerObject({ storage }, env);
+  let object = openCallerObject(storage, env);
   const idOf = (name: string) => KEY + name;
   const create = async (name: string, tag: string, minutes = 10) => {
     const tags = { [RESERVATION]: tag, ...ownerTags(KEY, "timer"), "resonate:target": "poll://any@workers" };
@@ -69,7 +70,7 @@ function deploy(most: number, bindings = {}) {
     },
     restart(isLost = false) {
       if (isLost) storage = createStorage();
-      object = new CallerObject({ storage }, env);
+      object = openCallerObject(storage, env);
     },
     end: (name: string) =>
       sim.send("promise.settle", { id: idOf(name), state: "resolved", value: encodeValue("done") }),
@@ -86,14 +87,13 @@ function deploy(most: number, bindings = {}) {
         bytes: 0,
         labels: [],
       };
-      const answer = await object.reserve(KEY, job, { jobs: most, bytes: 0 });
-      if (!("done" in answer)) throw new Error(answer.failed.message);
-      if (answer.done !== "full" && !dies) await create(name, tagOf(reservation));
-      return answer.done;
+      const { answer } = await object.reserve(KEY, job, { jobs: most, bytes: 0 });
+      const reserved = resultOf(answer);
+      if (reserved !== "full" && !dies) await create(name, tagOf(reservation));
+      return reserved;
     },
     async list() {
-      const answer = await object.list(KEY, { limit: 1_000 });
-      return "done" in answer ? answer.done.map(({ id }) => id.slice(KEY.length)) : [];
+      return (await object.list(KEY, { limit: 1_000 })).map(({ id }) => id.slice(KEY.length));
     },
   };
 }
@@ -168,9 +168,9 @@ describe("the stored bytes of jobs that do not state them", () => {
       const reservation = reservationFor({ duration: 10 * MINUTE, now: startedAt, count: 1 });
       const times = { startedAt, settledAt: null, due: startedAt + 10 * MINUTE };
       const job = { id: KEY + name, kind: "timer", state: "pending" as const, ...times, ...reservation };
-      const answer = await object.reserve(KEY, { ...job, bytes: 1_000, labels: [] }, { jobs: 0, bytes: MOST });
+      const { answer } = await object.reserve(KEY, { ...job, bytes: 1_000, labels: [] }, { jobs: 0, bytes: MOST });
       await create(name, tagOf(reservation));
-      return (answer as { done: string }).done;
+      return resultOf(answer);
     };
     const mark = (name: string, n: number) => sim.send("promise.create", childOf(storedMarkId(KEY + name, n), 0).data);
     /** Ends a job, and reports that to the object. */
@@ -315,9 +315,8 @@ test("a caller's record is removed within a day after its promises were removed,
   await end("timer_a");
   const ada = { id: "ada", key: KEY, label: "ada" };
   const poll = async (cursor: string | null) => {
-    const answer = await object.events(ada, { name: "job.ended", narrowed: {}, cursor, limit: 10 });
-    if (!("done" in answer)) throw new Error(answer.failed.message);
-    return answer.done;
+    const answer = await object.readEvents(ada, { name: "job.ended", filter: {}, cursor, limit: 10 });
+    return answer;
   };
   const { cursor } = await poll(null);
   vi.advanceTimersByTime(25 * 60 * MINUTE);
@@ -357,9 +356,9 @@ async function subscribed(receive: (id: string, url: string) => Response | Promi
   });
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
-  const awake = () => new CallerObject({ storage }, env);
+  const awake = () => openCallerObject(storage, env);
   const object = awake();
-  const request = { name: "job.ended", narrowed: {}, url: "https://receiver.example.com/", cursor: null };
+  const request = { name: "job.ended", filter: {}, url: "https://receiver.example.com/", cursor: null };
   const more = { secret: `whsec_${btoa("s".repeat(32))}`, ttlMs: 7 * 24 * 60 * MINUTE };
   const caller = { id: "ada", key: KEY, label: "ada" };
   await object.subscribe(caller, { ...request, ...more });
@@ -394,7 +393,7 @@ test("a web hook that a crash cuts off is sent again, as the next attempt is sto
   });
   await start("timer_cut", 10);
   await end("timer_cut");
-  await object.heard(KEY, [idOf("timer_cut")], []);
+  await object.noteReports(KEY, [idOf("timer_cut")], []);
   await sent.promise;
   // The process ends here, and only the storage is left.
   expect(attempts).toEqual([{ id: "ended_timer_cut", alarm: expect.toSatisfy((at) => at <= Date.now() + 10_000) }]);
@@ -417,7 +416,7 @@ test.each(["forget_jobs", "the retention"])(
     const question = { message: "Go on?", requestedSchema: { type: "object", properties: {} } };
     const entry = { message: "asks", questions: { go: { promiseId: "p", question } }, emitted: 1 };
     const told = ["ended_timer_a", "output_timer_a_1", "progress_timer_a_1", "question_timer_a_go"];
-    const play = async (object: CallerObject) => {
+    const play = async (object: OpenCallerObject) => {
       for (const [child, param] of [[outputId(id, 1), "leaf"] as const, [feedEntryId(id, 1), entry] as const]) {
         const call = childOf(child, Date.now() - 1, { param, tags: { "resonate:timer": "true" } });
         await sim.send(call.kind, call.data);
@@ -425,7 +424,7 @@ test.each(["forget_jobs", "the retention"])(
       vi.setSystemTime(Date.now() + MINUTE);
       await object.alarm();
       await end("timer_a");
-      await object.heard(KEY, [id], []);
+      await object.noteReports(KEY, [id], []);
       await object.alarm();
       return received.splice(0).sort();
     };
@@ -433,7 +432,7 @@ test.each(["forget_jobs", "the retention"])(
     expect(await play(object)).toEqual(told);
     vi.setSystemTime(Date.now() + 1_000);
     await start("timer_a", 10);
-    await object.heard(KEY, [id], []);
+    await object.noteReports(KEY, [id], []);
     await object.alarm();
     expect(received).toEqual([]);
     vi.setSystemTime(Date.now() + MINUTE);
@@ -536,7 +535,7 @@ test.each([
   for (let n = 0; n < 250; n++) {
     await pass(began + 30 * MINUTE + n * pace - 10);
     await end(`timer_${n}`);
-    await awake().heard(KEY, [idOf(`timer_${n}`)], []);
+    await awake().noteReports(KEY, [idOf(`timer_${n}`)], []);
     if (starts === "as many start") await start(`timer_${500 + n}`, 30, DAY);
   }
   await pass(Date.now() + MINUTE);
@@ -599,12 +598,12 @@ test("a receiver that fails for an hour is left alone until its client, who can 
   for (const name of ["timer_a", "timer_b", "timer_c", "timer_d"]) {
     await start(name, 10);
     await end(name);
-    await object.heard(KEY, [idOf(name)], []);
+    await object.noteReports(KEY, [idOf(name)], []);
   }
   const passMinutes = (minutes: number) => pass(Date.now() + minutes * MINUTE);
   const status = async () => {
-    const seen = await awake().seen(KEY);
-    return "done" in seen ? seen.done.subscriptions[0]?.status : undefined;
+    const seen = await awake().view(KEY);
+    return seen.subscriptions[0]?.status;
   };
   await passMinutes(50);
   expect(await status()).toMatchObject({ active: true, lastError: "http_5xx", failedSince: expect.any(String) });
@@ -614,7 +613,7 @@ test("a receiver that fails for an hour is left alone until its client, who can 
   await passMinutes(24 * 60);
   expect(receive).not.toHaveBeenCalled();
   answer = 204;
-  expect(await awake().subscribe(caller, request)).toMatchObject({ done: { deliveryStatus: { active: false } } });
+  expect(await awake().subscribe(caller, request)).toMatchObject({ deliveryStatus: { active: false } });
   await passMinutes(1);
   expect(receive).toHaveBeenCalled();
   expect(await status()).toMatchObject({ active: true, lastError: null });
@@ -629,25 +628,24 @@ test.each(["has expired", "was ended by its owner", "was ended and its receiver 
       received.push(id);
       return new Response(null, { status: isAway && id.startsWith("msg_terminated") ? 503 : 204 });
     });
-    const page = await object.events(caller, { name: "job.ended", narrowed: {}, cursor: null, limit: 1 });
-    if (!("done" in page)) throw new Error(page.failed.message);
+    const page = await object.readEvents(caller, { name: "job.ended", filter: {}, cursor: null, limit: 1 });
     await start("timer_a", 10);
     await end("timer_a");
-    await object.heard(KEY, [idOf("timer_a")], []);
+    await object.noteReports(KEY, [idOf("timer_a")], []);
     await vi.waitFor(() => expect(received).toEqual(["ended_timer_a"]));
     if (how === "has expired") {
       await object.subscribe(caller, { ...request, ttlMs: MINUTE });
       vi.setSystemTime(Date.now() + 2 * MINUTE);
       await object.alarm();
     } else {
-      const seen = await object.seen(KEY);
-      await object.seen(KEY, undefined, "done" in seen ? seen.done.subscriptions[0]?.id : "");
+      const seen = await object.view(KEY);
+      await object.view(KEY, undefined, seen.subscriptions[0]?.id);
       await vi.waitFor(() => expect(received.at(-1)).toMatch(/^msg_terminated/));
       // The answer is noted right after.
       await object.alarm();
     }
     received.splice(0);
-    await object.subscribe(caller, { ...request, cursor: page.done.cursor });
+    await object.subscribe(caller, { ...request, cursor: page.cursor });
     await object.alarm();
     expect(received).toEqual(["ended_timer_a"]);
   },
@@ -660,15 +658,15 @@ test.each(["goes on", "has ended"])(
     const received: string[] = [];
     const receive = (id: string) => new Response(null, { status: received.push(id) && 204 });
     const { env, storage, start, end, idOf, alarm, caller, request } = await subscribed(receive, keyOf("A"));
-    const object = new CallerObject({ storage }, { ...env, ...keyOf("B") });
-    const seen = await object.seen(KEY);
-    if (how === "has ended") await object.seen(KEY, undefined, "done" in seen ? seen.done.subscriptions[0]?.id : "");
+    const object = openCallerObject(storage, { ...env, ...keyOf("B") });
+    const seen = await object.view(KEY);
+    if (how === "has ended") await object.view(KEY, undefined, seen.subscriptions[0]?.id);
     await start("timer_a", 10); // unencrypted, which is not accepted either
     await end("timer_a");
-    await object.heard(KEY, [idOf("timer_a")], []);
+    await object.noteReports(KEY, [idOf("timer_a")], []);
     await object.alarm();
     expect([received, alarm.at > Date.now() + MINUTE]).toEqual([[], true]);
-    expect(await object.subscribe(caller, request)).toMatchObject({ done: { id: expect.any(String) } });
+    expect(await object.subscribe(caller, request)).toMatchObject({ id: expect.any(String) });
     await object.alarm();
     if (how === "goes on") expect(received).toEqual(["ended_timer_a"]);
   },
@@ -682,24 +680,24 @@ test("a subscription that is made again while its receiver is being told of its 
     return id.startsWith("msg_terminated") ? held : new Response(null, { status: 204 });
   });
   const subscriptions = async () => {
-    const seen = await object.seen(KEY);
-    return "done" in seen ? seen.done.subscriptions.map(({ id }) => id) : [];
+    const seen = await object.view(KEY);
+    return seen.subscriptions.map(({ id }) => id);
   };
   const [id] = await subscriptions();
-  await object.seen(KEY, undefined, id);
+  await object.view(KEY, undefined, id);
   await vi.waitFor(() => expect(received).toHaveLength(1));
   await object.subscribe(caller, request);
   answer(new Response(null, { status: 204 }));
   await start("timer_a", 10);
   await end("timer_a");
-  await object.heard(KEY, [idOf("timer_a")], []);
+  await object.noteReports(KEY, [idOf("timer_a")], []);
   await vi.waitFor(() => expect(received).toContain("ended_timer_a"));
   await object.alarm();
   expect(await subscriptions()).toEqual([id]);
 });
 
 test("a web hook without events for weeks has its cursor moved on at each refresh, and is not told of a gap", async () => {
-  const quiet = { url: "https://quiet.example.com/", narrowed: { jobNames: ["timer_quiet"] } };
+  const quiet = { url: "https://quiet.example.com/", filter: { jobNames: ["timer_quiet"] } };
   const received: string[] = [];
   const { awake, start, end, pass, idOf, caller, request } = await subscribed((id, url) => {
     if (url === quiet.url) received.push(id);
@@ -707,13 +705,13 @@ test("a web hook without events for weeks has its cursor moved on at each refres
   });
   const refresh = async () => {
     const answer = await awake().subscribe(caller, { ...request, ...quiet });
-    if (!("done" in answer) || "refused" in answer.done) throw new Error("not granted");
-    return answer.done;
+    if ("refused" in answer) throw new Error("not granted");
+    return answer;
   };
   const endJob = async (name: string) => {
     await start(name, 10);
     await end(name);
-    await awake().heard(KEY, [idOf(name)], []);
+    await awake().noteReports(KEY, [idOf(name)], []);
   };
   const cursors = [(await refresh()).cursor];
   for (let day = 1; day <= 16; day++) {
@@ -743,11 +741,11 @@ test.each([3, 8])(
       return answer;
     });
     for (let n = 1; n < slow; n++) await object.subscribe(caller, { ...request, url: `https://slow${n}.example.com/` });
-    await object.subscribe(caller, { ...request, url: prompt, narrowed: { jobNames: ["timer_late"] } });
+    await object.subscribe(caller, { ...request, url: prompt, filter: { jobNames: ["timer_late"] } });
     const endJob = async (name: string) => {
       await start(name, 10);
       await end(name);
-      await object.heard(KEY, [idOf(name)], []);
+      await object.noteReports(KEY, [idOf(name)], []);
     };
     for (let n = 0; n < 120; n++) await endJob(`timer_${n}`);
     await vi.waitFor(() => expect(slowly.length).toBe(Math.min(4 * slow, 24)));
@@ -766,9 +764,8 @@ test("of 10,000 subscriptions 50 are granted, and only 10 new receivers a minute
   for (let n = 0; n < 10_000; n++) {
     // Every second subscription has a receiver of its own.
     const url = n % 2 ? request.url : `https://receiver.example.com/${n}`;
-    const answer = await object.subscribe(caller, { ...request, url, narrowed: { jobNames: [`timer_${n}`] } });
-    if (!("done" in answer)) throw new Error(answer.failed.message);
-    count("refused" in answer.done ? `${answer.done.refused} ${answer.done.data.limit}` : "granted");
+    const answer = await object.subscribe(caller, { ...request, url, filter: { jobNames: [`timer_${n}`] } });
+    count("refused" in answer ? `${answer.refused} ${answer.data.limit}` : "granted");
   }
   // One subscription existed before, with its receiver.
   expect(answers.get("granted")).toBe(49);
@@ -783,9 +780,8 @@ test("of many subscriptions at the same time 50 are granted, also where secrets 
   const encrypted = { ENCRYPTION_KEYS: `${"A".repeat(43)}=` };
   const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }), encrypted);
   const subscribe = async (_: unknown, n: number) => {
-    const answer = await object.subscribe(caller, { ...request, narrowed: { jobNames: [`timer_${n}`] } });
-    if (!("done" in answer)) throw new Error(answer.failed.message);
-    return answer.done;
+    const answer = await object.subscribe(caller, { ...request, filter: { jobNames: [`timer_${n}`] } });
+    return answer;
   };
   const answers = await Promise.all(Array.from({ length: 200 }, subscribe));
   // One subscription existed before.
@@ -799,7 +795,7 @@ test("a caller who subscribes and unsubscribes for weeks, at ever new addresses,
   for (let week = 0; week < 3; week++) {
     for (let n = 0; n < 150; n++) {
       const key = { ...request, url: `https://receiver.example.com/${week}/${n}` };
-      expect(await object.subscribe(caller, key)).toMatchObject({ done: { id: expect.any(String) } });
+      expect(await object.subscribe(caller, key)).toMatchObject({ id: expect.any(String) });
       await object.unsubscribe(caller, key);
       vi.setSystemTime(Date.now() + 60 * MINUTE);
     }
