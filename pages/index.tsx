@@ -25,7 +25,7 @@ const Front: FC = () => {
             available under its name in every later conversation.
           </p>
           <Health mayAsk={mayCall} />
-          {about.held?.map(({ server, lines }) => (
+          {about.unapproved?.map(({ server, lines }) => (
             <section class="notice lost" aria-label={`Held back of ${server}`} key={server}>
               {server} has changes that you have not accepted. They are held back until you type{" "}
               <code>durable-mcp-edge sync --accept</code>:

@@ -50,12 +50,13 @@ export interface Overview {
   groups: Group[];
   waits: { kind: string; state: WaitState; n: number; since: number }[];
   /** Whether `waits` counts all waiting jobs. */
-  waits_whole: boolean;
+  waits_complete: boolean;
   slowest: { kind: string; job: string; ms: number }[];
   workers: (Omit<WorkerReport, "n" | keyof News> & { at: number })[];
   callers: CallerUsage[];
   kinds_paused: string[];
-  held: Paused;
+  /** What is paused besides kinds. */
+  paused: Paused;
   /** Undefined if the Resonate server does not answer. */
   resonate: ServerState | undefined;
   settings: Settings;

@@ -142,7 +142,7 @@ export class AlertChecks {
   async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
     const { client, config, deployed } = this.#options;
     const kinds = Map.groupBy(this.#options.tables.untaken(now, WAITS_READ_AT_ONCE), ({ kind }) => kind);
-    const held = kinds.size > 0 ? await this.#options.paused.besidesKinds() : NOTHING_PAUSED;
+    const paused = kinds.size > 0 ? await this.#options.paused.besidesKinds() : NOTHING_PAUSED;
     const isUntaken = async (job: string, says: string) => {
       const id = config.RESONATE_NAMESPACE + job;
       const { status, data } = await client.send("task.get", { id }, { origin: id });
@@ -155,7 +155,7 @@ export class AlertChecks {
     for (const [kind, jobs] of kinds) {
       const isKindPaused = (await this.#options.paused.find(kind)) !== undefined;
       let isFound = false;
-      for (const { job, says } of jobs) isFound ||= !isPaused(held, job) && (await isUntaken(job, says));
+      for (const { job, says } of jobs) isFound ||= !isPaused(paused, job) && (await isUntaken(job, says));
       const group = deployed.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
       if (isFound && !isKindPaused) found.push({ kind, group });
     }

@@ -42,5 +42,5 @@ export interface OperateCalls {
   about(job: string): Promise<{ failure: Row | undefined; wait: Row | undefined; caller?: string }>;
   act(who: string, action: Action): Promise<ActionState>;
   action(n: number): ActionState;
-  trail(page: AuditPage): AuditEntry[];
+  auditLog(page: AuditPage): AuditEntry[];
 }

@@ -16,8 +16,8 @@ test.each([
   tables.transaction(() => {
     for (let n = 0; n < 1_500; n++) tables.audit.note("ada", "retry", {});
   });
-  const operators = () => ({ trail: async (page: object) => tables.audit.page(page) });
+  const operators = () => ({ auditLog: async (page: object) => tables.audit.page(page) });
   const options = { operators, variables: { OPERATE: "local" } } as unknown as OperatorOptions;
-  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), options);
+  const answer = await operate(new Request(`http://localhost/operate/audit-log?${query}`), options);
   expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
 });

@@ -95,8 +95,8 @@ async function serve(request: Request, who: string, options: OperatorOptions): P
       const [found, about] = await Promise.all([oneJob(options, job, values, request), operators.about(job)]);
       return found ? answer({ ...found, ...about }) : refuse(404, "No job has this name in the log.");
     }
-    case "GET /operate/trail":
-      return answer({ entries: await operators.trail(Page.parse(query)) });
+    case "GET /operate/audit-log":
+      return answer({ entries: await operators.auditLog(Page.parse(query)) });
     case "GET /operate/action":
       return answer(await operators.action(Number(query.n)));
     case "POST /operate/act": {

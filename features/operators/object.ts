@@ -19,7 +19,7 @@ export function operatorsObject(options: OperatingOptions): ObjectPart {
     about: (job) => operating.about(job),
     act: (who, action) => operating.act(who, action),
     action: (n) => operating.action(n),
-    trail: (page) => operating.trail(page),
+    auditLog: (page) => operating.auditLog(page),
   };
   return {
     name: "operators",

@@ -303,11 +303,11 @@ test("a pause begins before a long action on many jobs has ended", async () => {
   ];
   // Both are noted before the server can answer a request.
   await setImmediate();
-  expect(operating.trail({}).map(({ what }) => what)).toEqual(["cancel", "retry"]);
+  expect(operating.auditLog({}).map(({ what }) => what)).toEqual(["cancel", "retry"]);
   await Promise.all([...acts, operating.act("olga", { do: "pause", of: { kind: "mate" } })]);
   // On a slow machine the actions outlast the calls, and the alarm waits for them.
   await operating.run();
-  const done = operating.trail({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
+  const done = operating.auditLog({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
   expect(done.map(({ what }) => what)).toEqual(["pause: done", "retry: done", "cancel: done"]);
   await operating.act("olga", { do: "resume", of: { kind: "mate" } });
 });
@@ -338,7 +338,7 @@ test.each(["retry", "cancel"] as const)(
 test("the audit log has a caller's call whose arguments are null", () => {
   const { operating } = scene();
   operating.noteCall("ada", "cancel_job", { arguments: null });
-  expect(operating.trail({})).toMatchObject([{ who: "ada", what: "cancel_job", about: { jobs: "[]" } }]);
+  expect(operating.auditLog({})).toMatchObject([{ who: "ada", what: "cancel_job", about: { jobs: "[]" } }]);
 });
 
 test("a pause that the server refuses ends, the operator learns why, and later actions are done", async () => {
@@ -353,7 +353,7 @@ test("a pause that the server refuses ends, the operator learns why, and later a
     is_over: true,
     outcomes: {},
   });
-  expect(operating.trail({}).map(({ what, about }) => [what, about.reason])).toEqual([
+  expect(operating.auditLog({}).map(({ what, about }) => [what, about.reason])).toEqual([
     ["pause: done", undefined],
     ["pause", undefined],
     ["pause: not done", "the request is larger than it takes"],

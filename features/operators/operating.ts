@@ -143,13 +143,13 @@ export class Operating implements OperateCalls {
       ...new Set([...overview.kinds.map(({ kind }) => kind), ...this.#options.deployed.jobs.map(({ kind }) => kind)]),
     ];
     const paused = await Promise.all(names.map((kind) => this.#paused.find(kind).catch(() => undefined)));
-    const { held, resonate } = await this.#askServer(now);
+    const { paused: besidesKinds, resonate } = await this.#askServer(now);
     void this.#checks.report(await this.#checks.judge(resonate));
     return {
       ...overview,
       callers: await this.#named(overview.callers),
       kinds_paused: names.filter((_, i) => paused[i]),
-      held,
+      paused: besidesKinds,
       resonate,
       settings: this.settings(),
       alerts: this.#checks.alerts,
@@ -165,7 +165,7 @@ export class Operating implements OperateCalls {
     return { ...this.#tables.about(job), ...(key && { caller: await this.#labelOf(key) }) };
   }
 
-  trail(page: AuditPage): AuditEntry[] {
+  auditLog(page: AuditPage): AuditEntry[] {
     return this.#tables.audit.page(page);
   }
 
@@ -218,20 +218,20 @@ export class Operating implements OperateCalls {
     return (await this.#labels).get(key) ?? key.slice(1, -1);
   }
 
-  /** What is held, and the state of the Resonate server; undefined if it does not answer. */
-  async #askServer(now: number): Promise<{ held: Paused; resonate: ServerState | undefined }> {
+  /** What is paused besides kinds, and the state of the Resonate server; undefined if it does not answer. */
+  async #askServer(now: number): Promise<{ paused: Paused; resonate: ServerState | undefined }> {
     try {
       const begun = Date.now();
-      const held = await this.#paused.besidesKinds();
+      const paused = await this.#paused.besidesKinds();
       const ms = Date.now() - begun;
       const { charges, ...about } = await askServer(this.#options.config, this.#rules);
       const charged = charges && addCharges(this.#tables.get<Charged>("charged"), charges, now);
       if (charged) this.#tables.set("charged", charged);
       const { today, yesterday } = charged ?? {};
-      return { held, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
+      return { paused, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
     } catch {
       this.#rules.reset();
-      return { held: NOTHING_PAUSED, resonate: undefined };
+      return { paused: NOTHING_PAUSED, resonate: undefined };
     }
   }
 }

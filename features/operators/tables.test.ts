@@ -141,7 +141,7 @@ test("the list of waiting jobs stays bounded, sleeping jobs leave room for faili
   const numbers = () => Object.fromEntries(tables.overview("hour", NOW).waits.map(({ state, n }) => [state, n]));
   tell("sleeping", 0, 3_000);
   tell("job", 3_000, 6_000);
-  expect([numbers(), tables.overview("hour", NOW).waits_whole]).toEqual([{ sleeping: 3_000, job: 2_000 }, false]);
+  expect([numbers(), tables.overview("hour", NOW).waits_complete]).toEqual([{ sleeping: 3_000, job: 2_000 }, false]);
   tell("job", 0, 400);
   expect(numbers()).toEqual({ sleeping: 2_600, job: 2_400 });
   tell("failing", 10_000, 13_000);

@@ -283,7 +283,7 @@ export class OperateTables {
     return kinds;
   }
 
-  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused" | "resonate"> {
+  overview(span: Span, now: number): Omit<Overview, "alerts" | "paused" | "settings" | "kinds_paused" | "resonate"> {
     const { from, size, rows } = this.counts(span, now);
     const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
     const first = from - (from % size);
@@ -323,7 +323,7 @@ export class OperateTables {
         .sort((a, b) => a.kind.localeCompare(b.kind)),
       groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
       waits,
-      waits_whole: waits.reduce((sum, { n }) => sum + n, 0) < MAX_WAITING_JOBS,
+      waits_complete: waits.reduce((sum, { n }) => sum + n, 0) < MAX_WAITING_JOBS,
       slowest: this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from),
       workers: this.workers(),
       callers: this.all(

@@ -1,6 +1,6 @@
 import { startChild } from "../../cli/process/child.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { answers, watch } from "../../testing/stack/program.ts";
+import { waitForAnswer, watch } from "../../testing/stack/program.ts";
 
 /** Starts a standalone Resonate server, which keeps its SQLite file in the folder `data`. Disposing of it kills it. */
 export async function startRealServer(
@@ -14,6 +14,6 @@ export async function startRealServer(
   const env = { ...process.env, RESONATE_TASKS__RETRY_TIMEOUT: "5000" };
   const server = watch(startChild(program, args, { env, cwd: data, grace: 1_000 }));
   const url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`, server);
+  await waitForAnswer(`${url}/ready`, server);
   return { url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }

@@ -53,7 +53,7 @@ export interface About {
   client_id?: string;
   sign_in: boolean;
   /** On a local stack: the changes of wrapped servers' lists that nobody has accepted, one line each. */
-  held?: { server: string; lines: string[] }[];
+  unapproved?: { server: string; lines: string[] }[];
   tools: ToolInfo[];
 }
 
@@ -138,11 +138,11 @@ export async function beginningOf(path: string, size: number): Promise<{ text: s
 /** Who is notified of the viewer's jobs, or of one of them; empty if the deployment does not know. */
 export async function subscribersOf(name?: string): Promise<Partial<ObjectView>> {
   const query = name === undefined ? "" : `?${new URLSearchParams({ job: name })}`;
-  return json(await fetch(`/pages/told${query}`));
+  return json(await fetch(`/pages/subscribers${query}`));
 }
 
 export async function endSubscription(id: string): Promise<void> {
-  await json(await fetch(`/pages/told?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
+  await json(await fetch(`/pages/subscribers?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
 }
 
 /** Why the Resonate server does not answer; undefined if it does. */

@@ -160,7 +160,7 @@ const Values: FC<{ name: string }> = ({ name }) => {
           <button type="button" onClick={show}>
             Show them
           </button>
-          <span class="muted">The audit trail notes that you read them.</span>
+          <span class="muted">The audit log notes that you read them.</span>
         </p>
       )}
     </Section>

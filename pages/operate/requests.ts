@@ -28,7 +28,7 @@ export const overview = (span: Span) => get<Overview & { who: string }>("overvie
 export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
 export const job = (name: string, values: boolean) =>
   get<ReportedJob>("job", { job: name, ...(values && { values: "1" }) });
-export const auditLog = (before?: number) => get<{ entries: AuditEntry[] }>("trail", { before });
+export const auditLog = (before?: number) => get<{ entries: AuditEntry[] }>("audit-log", { before });
 const stateOf = (n: number) => get<ActionState>("action", { n });
 
 /** Requests an action, and waits until it is over. */

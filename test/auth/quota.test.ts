@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
 import { until } from "../../testing/stack/program.ts";
-import { call, send } from "../closed/support.ts";
+import { call, send } from "../limits/support.ts";
 import type { Gate } from "../support/gate.ts";
 import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";

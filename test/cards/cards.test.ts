@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import { Codec } from "@resonatehq/sdk";
 import type { Browser, Frame, FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { pagesFolder } from "../../cli/build/pages.ts";
+import { pagesFolder } from "../../cli/bundle/pages.ts";
 import { until } from "../../testing/stack/program.ts";
 import { inaccessible, NO_CANVAS, startBrowser, TEST_TIMEOUT_MS } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";

@@ -58,8 +58,8 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await command("forget", "bob", "--url", edge.url, "--apply");
     await command("backup", "--url", edge.url, "--out", again);
     // A command makes several requests, and is one entry.
-    const trail = await fetch(`${edge.url}/operate/trail`, { headers: bearer(operator.token) });
-    const { entries } = (await trail.json()) as { entries: { who: string; what: string; about: object }[] };
+    const auditLog = await fetch(`${edge.url}/operate/audit-log`, { headers: bearer(operator.token) });
+    const { entries } = (await auditLog.json()) as { entries: { who: string; what: string; about: object }[] };
     expect(entries.map(({ who, what, about }) => [who, what, about])).toEqual([
       ["op", "backup", {}],
       ["op", "forget", { caller: "bob" }],
@@ -79,8 +79,8 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
   await command("backup", "--data", join(dir, "machine"), "--out", first);
   await using edge = await start("second");
   await command("restore", "--from", first, "--url", edge.url);
-  const trail = await fetch(`${edge.url}/operate/trail`, { headers: bearer(operator.token) });
-  expect(await trail.json()).toMatchObject({ entries: [{ who: "op", what: "restore" }] });
+  const auditLog = await fetch(`${edge.url}/operate/audit-log`, { headers: bearer(operator.token) });
+  expect(await auditLog.json()).toMatchObject({ entries: [{ who: "op", what: "restore" }] });
   await using ada = await eventsAt(`${edge.url}/mcp`, TOKENS.ada);
   const page = await ada.poll({ ...ENDED, cursor });
   expect(page).toMatchObject({ truncated: true, events: [{ eventId: "ended_timer_before" }] });

@@ -88,7 +88,7 @@ test("a caller can see its subscriptions on pages and end them; another caller c
   await ada.start(...timer("unwatched"));
   await until("the delivery", () => delivered.length > 0);
   const told = (token: string, path = "", init: RequestInit = {}) =>
-    fetch(`${stack.origin}/pages/told${path}`, { ...init, headers: { ...bearer(token), ...init.headers } });
+    fetch(`${stack.origin}/pages/subscribers${path}`, { ...init, headers: { ...bearer(token), ...init.headers } });
   const own = { "sec-fetch-site": "same-origin" };
   const status = { active: true, lastDeliveryAt: expect.any(String), lastError: null };
   const { host } = new URL(url);

@@ -4,7 +4,7 @@ import { callerOf } from "../../core/author/caller.ts";
 import { reportToken } from "../../core/jobs/reports.ts";
 import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
-import { send } from "../closed/support.ts";
+import { send } from "../limits/support.ts";
 import { type GatedStack, startGatedStack } from "../support/stack.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
@@ -25,7 +25,7 @@ const env: Record<string, string> = { VIEW_KEY };
 beforeAll(async () => {
   stack = await startGatedStack({
     ...{ workers: 0, env },
-    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
     bindings: {
       ...bearerBindings(TOKENS),
       ALLOW_LOOPBACK_CALLBACKS: "1",

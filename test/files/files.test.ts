@@ -18,7 +18,7 @@ import { sweep } from "../../features/files/sweep.ts";
 import { Seal } from "../../functions/auth/seal.ts";
 import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
-import { send, call as toolCall } from "../closed/support.ts";
+import { send, call as toolCall } from "../limits/support.ts";
 import { operatorAt } from "../operate/support.ts";
 import { currentClient } from "../support/clients.ts";
 import { startResonate } from "../support/resonate.ts";

@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { put } from "../../cli/build/put.ts";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { readConfiguration } from "../../cli/bundle/configuration.ts";
+import { put } from "../../cli/bundle/put.ts";
 import { filesIn } from "../../cli/launcher/data-directory.ts";
 import { spawnEdge } from "../../cli/launcher/local-edge.ts";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";

@@ -105,7 +105,7 @@ test("the overview shows what jobs wait for and which kinds no worker takes; blo
   await operate("cancel", `${key}wash_green`);
   expect((await operate("overview")).alerts.map(({ name }: { name: string }) => name)).not.toContain("not-taken");
 
-  const { entries } = await operator.get("trail", { after: "0" });
+  const { entries } = await operator.get("audit-log", { after: "0" });
   expect(entries.map(({ who, what }: { who: string; what: string }) => `${who}: ${what}`)).toEqual(
     expect.arrayContaining(
       ["cancel", "retry", "block", "unblock"].flatMap((what) => [`olga: ${what}`, `olga: ${what}: done`]),

@@ -1,5 +1,5 @@
 /** Bounds the calls to the Resonate server that one request has under way, so that no caller blocks it for others. */
-import type { Requests } from "../connection/client.ts";
+import type { Requests } from "./client.ts";
 
 const MOST = 16;
 

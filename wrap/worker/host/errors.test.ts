@@ -1,9 +1,9 @@
 import { connect as connectTo, createServer } from "node:net";
 import { SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
-import { HostedTransport } from "../host/hosted-transport.ts";
+import { guardedFetch } from "../connection/guarded-fetch.ts";
 import { AnswerLost, CallRefused, classify, MessageTooLong, NotSent, transportError } from "./errors.ts";
-import { guardedFetch } from "./guarded-fetch.ts";
+import { HostedTransport } from "./hosted-transport.ts";
 
 /** An error as the HTTP client throws it, caused by one of the system. */
 const fetchError = (cause: Error) => new TypeError("fetch failed", { cause });

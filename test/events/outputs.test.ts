@@ -9,7 +9,7 @@ const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
 
 test("an author's events and partial results come in order, once each, even if the worker is killed", async () => {
   await using stack = await startStack({
-    programs: { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" },
+    programs: { edge: "test/events/outputs/edge.ts", worker: "test/events/outputs/worker.ts" },
     bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" },
   });
   await using ada = await eventsAt(stack.url, TOKENS.ada);
@@ -62,7 +62,7 @@ test("an author's events and partial results come in order, once each, even if t
 });
 
 test("a type of events that a new deployment lacks is reported as not found, and its web hooks are terminated", async () => {
-  const programs = { edge: "test/events/telling/edge.ts", worker: "test/events/telling/worker.ts" };
+  const programs = { edge: "test/events/outputs/edge.ts", worker: "test/events/outputs/worker.ts" };
   const bindings = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };
   await using stack = await startStack({ programs, bindings, workers: 0 });
   await using ada = await eventsAt(stack.url, TOKENS.ada);

@@ -1,4 +1,4 @@
-/** An operator's actions on callers, on kinds and on many jobs at once, and the messages of the trail and the web hook. */
+/** An operator's actions on callers, on kinds and on many jobs at once, and the messages of the audit log and the web hook. */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
@@ -72,9 +72,9 @@ test("a caller or a kind is paused while others go on, and the jobs held back en
   let n = 0;
   const held = await heldBack(() => timer(ada(), `held ${++n}`), await keyOf("ada"));
   await completes(bob(), await timer(bob(), "others"));
-  expect((await operator.get("overview")).held.callers).toContain(await keyOf("ada"));
+  expect((await operator.get("overview")).paused.callers).toContain(await keyOf("ada"));
   await operator.act({ do: "resume", of: { caller: "ada" } });
-  expect((await operator.get("overview")).held.callers).toEqual([]);
+  expect((await operator.get("overview")).paused.callers).toEqual([]);
   await completes(ada(), held);
 
   await operator.act({ do: "pause", of: { kind: "timer" } });
@@ -132,7 +132,7 @@ test("the operator's web hook gets signed alerts when a caller's web hooks fail 
   expect(alerts.forged).toEqual([]);
 });
 
-test("the exported trail has callers' cancellations and answers by job, and the callers that a deployment adds or removes", async () => {
+test("the exported audit log has callers' cancellations and answers by job, and the callers that a deployment adds or removes", async () => {
   const { tasks } = ada();
   const asked = await tasks.call("confirm_delete", { filename: "trailed" });
   await tasks.reaches(asked.taskId, "input_required");
@@ -147,15 +147,15 @@ test("the exported trail has callers' cancellations and answers by job, and the 
       .catch(() => undefined),
   );
   await ada().call("cancel_job", { job_names: ["timer_long"] });
-  const before = await operator.get("trail", { limit: "1" });
+  const before = await operator.get("audit-log", { limit: "1" });
 
   Object.assign(bindings, bearerBindings({ ada: TOKENS.ada, bob: "newer-token-of-bob", dan: "token-of-dan" }));
   const others = [...JSON.parse(bindings.OPERATOR_TOKENS ?? ""), { name: "oscar", sha256: "0".repeat(64) }];
   bindings.OPERATOR_TOKENS = JSON.stringify(others);
   await stack.edge.kill();
   await stack.edge.start();
-  const lines = await until("the trail to be complete", async () => {
-    const exported = (await operate("trail")).trim().split("\n");
+  const lines = await until("the audit log to be complete", async () => {
+    const exported = (await operate("audit-log")).trim().split("\n");
     return exported.some((line) => line.includes("callers changed")) ? exported : undefined;
   });
   const entries = lines.map((line) => JSON.parse(line));
@@ -180,16 +180,16 @@ test("the exported trail has callers' cancellations and answers by job, and the 
   expect(operators.about).toEqual({ added: ["oscar 00000000"], removed: [] });
   expect(JSON.stringify(entries)).not.toContain(createHash("sha256").update(TOKENS.ada).digest("hex"));
   const last = before.entries[0].n;
-  const later = (await operate("trail", "--after", String(last))).trim().split("\n");
+  const later = (await operate("audit-log", "--after", String(last))).trim().split("\n");
   expect(later).toEqual(lines.filter((line) => JSON.parse(line).n > last));
 });
 
-test("each action that the edge's death interrupts is both done and in the trail, or neither", async () => {
+test("each action that the edge's death interrupts is both done and in the audit log, or neither", async () => {
   const dan = callerAt(stack.url, "token-of-dan");
   const names = await Promise.all(Array.from({ length: 12 }, (_, i) => timer(dan, `cut ${i}`, 3_600)));
   const key = await keyOf("dan");
-  const { entries } = await operator.get("trail", { limit: "1" });
-  const since = () => operator.get("trail", { after: String(entries[0].n) });
+  const { entries } = await operator.get("audit-log", { limit: "1" });
+  const since = () => operator.get("audit-log", { after: String(entries[0].n) });
   const acting = [
     { do: "cancel", jobs: names.map((name) => key + name) },
     { do: "pause", of: { caller: "dan" } },
@@ -197,12 +197,12 @@ test("each action that the edge's death interrupts is both done and in the trail
     { do: "stop-starts" },
     { do: "block", caller: "mallory" },
   ].map((action) => operator.act(action).catch(() => {}));
-  await until("one action to be in the trail", async () => (await since()).entries.length > 0);
+  await until("one action to be in the audit log", async () => (await since()).entries.length > 0);
   await stack.edge.kill();
   await Promise.all(acting);
   await stack.edge.start();
   const said = await until(
-    "all actions in the trail to be done",
+    "all actions in the audit log to be done",
     async () => {
       const all: string[] = (await since()).entries.map(({ what }: { what: string }) => what);
       const ended = all.filter((what) => what.endsWith(": done"));
@@ -210,13 +210,13 @@ test("each action that the edge's death interrupts is both done and in the trail
     },
     60_000,
   );
-  const trail = (await since()).entries;
+  const allEntries = (await since()).entries;
   const noted = (what: string, about = "") =>
-    trail.some(
+    allEntries.some(
       (entry: { what: string; about: object }) => entry.what === what && JSON.stringify(entry.about).includes(about),
     );
-  const { held, kinds_paused, settings } = await operator.get("overview");
-  expect(held.callers.includes(key)).toBe(noted("pause", "dan"));
+  const { paused, kinds_paused, settings } = await operator.get("overview");
+  expect(paused.callers.includes(key)).toBe(noted("pause", "dan"));
   expect(kinds_paused.includes("weather_data")).toBe(noted("pause", "weather_data"));
   expect(settings.starts_stopped).toBe(noted("stop-starts"));
   expect(settings.blocked.includes("mallory")).toBe(noted("block"));

@@ -89,7 +89,7 @@ describe.runIf(browser)("in a browser,", () => {
   let host: HostPage;
   beforeAll(async () => {
     host = await serveHost();
-    const programs = { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" };
+    const programs = { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" };
     stack = await startStack({ programs, bindings: { CORS_ORIGINS: host.origin } });
   });
   afterAll(async () => {
