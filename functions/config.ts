@@ -13,12 +13,13 @@ import { quotaVariables } from "../features/quota/config.ts";
 import { rateLimitVariables } from "../features/rate-limit/config.ts";
 import { retentionVariables } from "../features/retention/config.ts";
 import { sharedResonateVariables } from "../features/shared-resonate/config.ts";
+import { streamVariables } from "../features/stream-slots/config.ts";
 import { taskVariables } from "../features/tasks/config.ts";
 import { traceVariables } from "../features/trace/config.ts";
 import { webHookVariables } from "../features/web-hooks/config.ts";
 import { AuthConfig, TrustedUrl } from "./auth/auth-config.ts";
 import { LogLevel } from "./http/log.ts";
-import { binding, limit, list } from "./http/variables.ts";
+import { binding, list } from "./http/variables.ts";
 
 /** The variables of the edge itself. */
 const edgeVariables = {
@@ -53,8 +54,6 @@ const edgeVariables = {
    * Clients give up after 5 seconds or more, and none states its limit.
    */
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
-  /** The streams that a caller may have open at once in one isolate; 0 for any number. */
-  MAX_STREAMS: limit.exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
 };
 
@@ -70,6 +69,7 @@ const Env = z.object({
   ...rateLimitVariables,
   ...retentionVariables,
   ...sharedResonateVariables,
+  ...streamVariables,
   ...taskVariables,
   ...traceVariables,
   ...webHookVariables,
