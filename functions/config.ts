@@ -47,7 +47,7 @@ const edgeVariables = {
   CORS_ORIGINS: list.optional(),
   /** The Durable Objects that report settlements; without them waits poll. */
   LISTENER: binding<ObjectNamespace>(),
-  /** The Durable Objects that hold callers' quotas and lists of jobs; without them no start is served unless `MAX_JOBS` is 0. */
+  /** The Durable Objects that hold callers' quotas and lists of jobs. `deploy` and `npm start` require them. */
   CALLER: binding<ObjectNamespace>(),
   /**
    * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.
