@@ -2,6 +2,7 @@
 
 import { SECOND } from "../author/context.ts";
 import { deadlineId } from "../resonate/ids.ts";
+import type { Wakeup } from "./clock.ts";
 import { LeaseLost } from "./job-lease.ts";
 import type { Journal } from "./journal.ts";
 import { graceOf } from "./replay/cancellation.ts";
@@ -9,7 +10,6 @@ import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.t
 import { type Command, hasEffects, isGroup } from "./replay/commands/command.ts";
 import type { Commands } from "./replay/commands/commands.ts";
 import type { Spending } from "./replay/commands/spending.ts";
-import type { Wakeup } from "./replay/commands/wakeup.ts";
 import {
   ADVICE_ON_DIFFERENCES,
   ADVICE_ON_UNAWAITED_CALLS,
@@ -77,9 +77,10 @@ export class CommandExecutor {
         continue;
       }
       if (commands.outputs.size > 0) await this.#writeOutputs();
-      await writer.pin((window) =>
-        commands.open.values().some((command) => isNew(command) && command.window >= window),
-      );
+      if (writer.reachedPaths.length > 0)
+        await writer.pin((window) =>
+          commands.open.values().some((command) => isNew(command) && command.window >= window),
+        );
       this.#begin(hasEffects);
       const { end, next } = pass;
       if (end && "error" in end) {
@@ -101,8 +102,7 @@ export class CommandExecutor {
       }
       report.send();
       const now = clock.now();
-      if (needed.some((command) => holdsWorker(command, now)))
-        await wakeup.wait(this.#untilDeadline(nextDue(needed, now)));
+      if (needed.some((command) => holdsWorker(command, now))) await wakeup.wait(this.#nextDue(needed, now));
       else if (await this.#suspend(needed)) return { kind: "asleep" };
     }
   }
@@ -120,8 +120,12 @@ export class CommandExecutor {
     return runtime.cleanupUntil !== undefined && !pass.isInterrupted && !pass.end;
   }
 
-  #untilDeadline(due: number | undefined): number | undefined {
-    return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
+  /** When the next sleep, pause, look or the deadline is due, in milliseconds since the epoch. */
+  #nextDue(commands: readonly Command[], now: number): number | undefined {
+    const due = commands.flatMap(({ pause, awaitedPromise }) => pause?.due ?? awaitedPromise?.due ?? []);
+    const times = due.map((at) => (at > now ? at : now + REREAD_AFTER_MS));
+    if (this.#isDue) times.push(this.#parts.runtime.deadline);
+    return times.length > 0 ? Math.min(...times) : undefined;
   }
 
   /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then interrupts the function. */
@@ -294,12 +298,6 @@ function endsBy({ pause, awaitedPromise }: Command, deadline: number): boolean {
 /** Whether a job has done something that its function may have to undo. */
 const hasDone = ({ run, events }: Journal): boolean =>
   run !== undefined || events.some(({ event }) => hasEffects(event));
-
-/** When the next sleep, pause or look is due, in milliseconds since the epoch. */
-function nextDue(commands: readonly Command[], now: number): number | undefined {
-  const due = commands.flatMap(({ pause, awaitedPromise }) => pause?.due ?? awaitedPromise?.due ?? []);
-  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + REREAD_AFTER_MS))) : undefined;
-}
 
 /** Names the last call of a function that waits for nothing. */
 function lastOf({ paths }: Commands): string {

@@ -64,6 +64,8 @@ export class JournalRecord {
   readonly #text: string | undefined;
   /** The bytes of the record and its answer, and of the parts or the output that its command stored besides. */
   readonly storedBytes: number;
+  /** Roughly how much memory it takes, in bytes. */
+  readonly size: number;
 
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
@@ -77,17 +79,13 @@ export class JournalRecord {
     this.event = event;
     this.promise = withoutContent(promise);
     this.#text = holdsObject ? text : undefined;
+    this.size = 700 + (this.#text?.length ?? 0);
   }
 
   /** The value that the command resolved with, parsed again for each reader, because a function may change it. */
   get value(): unknown {
     const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
-  }
-
-  /** Roughly how much memory it takes, in bytes. */
-  get size(): number {
-    return 700 + (this.#text?.length ?? 0);
   }
 }
 

@@ -9,7 +9,7 @@ export function all<Item, T>(
   scope: Scope,
   items: readonly Item[],
   fn: ItemFunction<Item, T>,
-  { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY }: AllOptions<Item>,
+  { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY }: AllOptions<Item> = {},
 ): Promise<T[]> {
   return scope.issue("all", name, (command) => {
     if (!Array.isArray(items) || typeof fn !== "function") {
@@ -27,7 +27,7 @@ export function allSettled<Item, T>(
   scope: Scope,
   items: readonly Item[],
   fn: ItemFunction<Item, T>,
-  options: AllOptions<Item>,
+  options: AllOptions<Item> = {},
 ): Promise<PromiseSettledResult<T>[]> {
   const { pass } = scope.parts;
   const { window } = pass;

@@ -17,7 +17,7 @@ export function start<Args, Result>(
   scope: Scope,
   definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
   args: Args,
-  name: string | undefined,
+  { name }: { name?: string } = {},
 ): Promise<ChildJob<Result>> {
   const job = definition && "job" in definition ? definition.job : definition;
   const prepare = (command: Command) => {

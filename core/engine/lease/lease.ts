@@ -120,18 +120,13 @@ export class TaskLease implements Lease {
     const run = async () => {
       this.#storedBytes += bytes;
       this.#outsideBytes += outsideBytes;
+      if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
       const mark = markOf(this.#storedBytes + this.#outsideBytes);
       const isMarked = mark <= this.#journal.newestMark;
-      const [promise] = await Promise.all([this.#write(action, when), isMarked || this.#mark(mark)]);
+      const [promise] = await Promise.all([this.#fenced(action), isMarked || this.#mark(mark)]);
       return promise;
     };
     return this.#layers.record({ bytes, storedBytes: this.#storedBytes, run });
-  }
-
-  async #write(action: ReturnType<typeof childOf>, when: When): Promise<PromiseRecord> {
-    const { timeoutAt, tags } = action.data;
-    if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(tags, timerTags(timeoutAt));
-    return this.#fenced(action);
   }
 
   /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */

@@ -1,7 +1,6 @@
 /** One call that a durable function made of its context. */
 import type { Question, Step, StepOptions } from "../../../author/context.ts";
 import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
-import type { Outcome } from "../../guard/outcome.ts";
 import type { When } from "../../job-lease.ts";
 import type { JournalEntry } from "../../journal.ts";
 
@@ -68,6 +67,19 @@ export interface Command {
   /** The branch of a race that ended first. */
   winner?: { key: string; value: unknown; failed: boolean };
 }
+
+/** The promise that a call of the context returns, which knows whether anything awaits it. */
+export class Outcome<T> extends Promise<T> {
+  isAwaited = false;
+}
+
+// `await` and `then` first read the `constructor` of a promise. The answer makes this one a plain promise to them.
+Object.defineProperty(Outcome.prototype, "constructor", {
+  get(this: Outcome<unknown>) {
+    this.isAwaited = true;
+    return Promise;
+  },
+});
 
 /** Whether a command has effects that the end of the function waits for. */
 export const hasEffects = ({ kind }: { kind: string }): boolean =>
