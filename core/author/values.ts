@@ -303,6 +303,18 @@ function said(thrown: unknown): string {
   return JSON.stringify(thrown, unwound) ?? String(thrown);
 }
 
+/** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
+export function storedError(thrown: unknown): Error {
+  const { name, message: words, at = "" } = toStored(thrown);
+  const message = words + at;
+  const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;
+  const gaveUp = `gave up after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: `;
+  const error = new Error(typeof attempts === "number" ? gaveUp + message : message);
+  if (name === "ProtocolFailure" || name === "DeadlineExceeded") error.name = name;
+  Object.defineProperty(error, "stack", { value: undefined });
+  return error;
+}
+
 /** Matches the stack of a `SyntaxError` in code that does not compile. Others come from data, such as broken JSON. */
 const COMPILED = /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
 

@@ -32,7 +32,7 @@ export class Pauses {
   /** The id of the promise that is pending while a job is paused; undefined if it is not. `job`: its id without the namespace. */
   async find(job: string, kind: string): Promise<string | undefined> {
     const [ofKind, besides] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(BESIDES_KINDS)]);
-    return ofKind?.pause?.id ?? (besides && isPaused(besides.paused, job) ? besides.pause?.id : undefined);
+    return ofKind?.pause?.id ?? (besides?.pause && isPaused(besides.paused, job) ? besides.pause.id : undefined);
   }
 
   /** Forgets the answers for jobs of a kind. */

@@ -3,14 +3,9 @@ import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { reasonOf } from "../../core/jobs/line-log.ts";
 import { limitId } from "../../core/resonate/ids.ts";
 import { pause } from "../../core/resonate/pacing/backoff.ts";
-import { Turns } from "../../core/resonate/pacing/fair-semaphore.ts";
+import { Turns } from "../../core/resonate/pacing/slots.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
-
-/**
- * How many attempts may be under way at once in the whole deployment, each for up to `time` milliseconds; or how many may
- * begin within `per` milliseconds.
- */
-export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
+import type { Limit, TakeLimit } from "./step.ts";
 
 /** How soon all slots are tried again if no end of a reservation is reported, in milliseconds. */
 const TRY_AGAIN_AFTER_MS = 2_000;
@@ -35,12 +30,12 @@ export class Limits {
    * @throws {LeaseLost} when no slot can be reserved
    * @throws the reason that `signal` is aborted with
    */
-  take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
+  readonly take: TakeLimit = (limit, owner, signal) => {
     const name = limitId(this.#host.namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
     const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);
-  }
+  };
 }
 
 interface WaitingAttempt {
