@@ -7,8 +7,7 @@ import { LeaseLost } from "./job-lease.ts";
 import type { Journal } from "./journal.ts";
 import { graceOf } from "./replay/cancellation.ts";
 import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.ts";
-import { type Command, hasEffects, isGroup } from "./replay/commands/command.ts";
-import type { Commands } from "./replay/commands/commands.ts";
+import { type Command, type Commands, hasEffects, isGroup, type Work } from "./replay/commands/commands.ts";
 import type { Spending } from "./replay/commands/spending.ts";
 import {
   ADVICE_ON_DIFFERENCES,
@@ -22,8 +21,8 @@ import type { Replay } from "./replay/replay.ts";
 import type { ExecutionEnd } from "./runtime.ts";
 import type { Carried } from "./state.ts";
 import { RecordRefused } from "./step-feature.ts";
-import type { StepParts } from "./steps/attempt.ts";
-import { perform } from "./steps/step.ts";
+import { performStep, type StepParts } from "./steps/step.ts";
+import { performChecks } from "./steps/until.ts";
 
 /** How long news of a settled promise may take to arrive before the server is asked, in milliseconds. */
 const MAX_NEWS_DELAY_MS = 50;
@@ -164,7 +163,7 @@ export class CommandExecutor {
 
   /** Begins the work of new commands, and of those whose pause is over. */
   #begin(isMeant: (command: Command) => boolean): void {
-    const { commands, awaitables, clock, wakeup } = this.#parts;
+    const { commands, awaitables, clock } = this.#parts;
     const now = clock.now();
     for (const command of commands.open) {
       if (command.isRunning || command.awaitedPromise) continue;
@@ -174,14 +173,22 @@ export class CommandExecutor {
       delete command.pause;
       command.isRunning = true;
       command.runningSince = now;
-      perform(this.#parts, command, work).then(
-        // Work that posted its outcome has woken the loop already.
-        () => command.isRunning || wakeup.wake(),
-        (error) => {
-          this.#fault ??= { error };
-          wakeup.wake();
-        },
-      );
+      void this.#perform(command, work);
+    }
+  }
+
+  /** Does the work of a command: a record, a check, or an attempt at a step, up to an outcome or to the pause before the next. */
+  async #perform(command: Command, work: Work): Promise<void> {
+    const { writer, wakeup } = this.#parts;
+    try {
+      if (work.do === "record") await writer.post(command, work.entry, work.when);
+      else if (work.do === "check") await performChecks(this.#parts, command, work);
+      else await performStep(this.#parts, command, work);
+      // Work that posted its outcome has woken the loop already.
+      if (!command.isRunning) wakeup.wake();
+    } catch (error) {
+      this.#fault ??= { error };
+      wakeup.wake();
     }
   }
 

@@ -5,10 +5,9 @@
 import type { Question } from "../author/context.ts";
 import type { StoredError } from "../author/values.ts";
 import { fromBase64 } from "../resonate/base64.ts";
-import { RESERVATION, STARTER } from "../resonate/codec.ts";
+import { partsIn, RESERVATION, STARTER } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { journalEntryId } from "../resonate/ids.ts";
-import { partsIn } from "../resonate/parts.ts";
 import { readFrom } from "../resonate/sequence.ts";
 import { bytesIn, sizeOf } from "../resonate/size.ts";
 import type { Run } from "./state.ts";
@@ -72,9 +71,11 @@ export class JournalRecord {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
-    this.storedBytes = bytesIn(promise.param) + bytesIn(promise.value) + bytesBeside(event);
-    const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
-    if (holdsObject) delete event.value;
+    const value = "value" in event ? event.value : undefined;
+    const bytesBeside = event.kind === "emit" ? Number(value) : partsIn(value)?.characters;
+    this.storedBytes = bytesIn(promise.param) + bytesIn(promise.value) + (bytesBeside || 0);
+    const holdsObject = typeof value === "object" && value !== null;
+    if (holdsObject && "value" in event) delete event.value;
     this.n = n;
     this.event = event;
     this.promise = withoutContent(promise);
@@ -87,13 +88,6 @@ export class JournalRecord {
     const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
   }
-}
-
-/** The bytes that a command stored in promises of its own: the parts of a large result, or the output of `ctx.emit`. */
-function bytesBeside(event: JournalEntry): number {
-  if (!("value" in event)) return 0;
-  if (event.kind === "emit") return Number(event.value) || 0;
-  return partsIn(event.value)?.characters ?? 0;
 }
 
 const EMPTY_VALUE = {};

@@ -31,8 +31,8 @@ export class Limits {
    * @throws the reason that `signal` is aborted with
    */
   readonly take: TakeLimit = (limit, owner, signal) => {
-    const name = limitId(this.#host.namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
-    const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
+    const name = limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`;
+    const queue = this.#queues.get(name) ?? new LimitQueue(limitId(this.#host.namespace, name), this.#host);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);
   };
@@ -48,7 +48,8 @@ interface WaitingAttempt {
 
 /** The attempts of this worker that wait for a slot of one limit. */
 class LimitQueue {
-  readonly #name: string;
+  /** The prefix of the ids of its slots. */
+  readonly #id: string;
   readonly #host: SlotHost;
   readonly #waiting = new Set<WaitingAttempt>();
   readonly #turns = new Turns();
@@ -57,8 +58,8 @@ class LimitQueue {
   #isFilling = false;
   #freed = Promise.withResolvers<void>();
 
-  constructor(name: string, host: LimitHost) {
-    this.#name = name;
+  constructor(id: string, host: LimitHost) {
+    this.#id = id;
     this.#host = { ...host, skew: 0, onFreed: () => this.#freed.resolve() };
   }
 
@@ -125,7 +126,7 @@ class LimitQueue {
   /** A slot for an attempt; undefined when other workers have all of them. */
   async #reserve({ limit, time, per }: Limit): Promise<LimitSlot | undefined> {
     while (this.#slots.length < limit) {
-      this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
+      this.#slots.push(new LimitSlot(this.#host, this.#id, this.#slots.length));
     }
     const available = this.#slots.slice(0, limit).filter((slot) => !this.#reserved.has(slot));
     // Begins with a random slot, so that workers which look at the same time seldom try the same one.

@@ -149,13 +149,14 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   }
 
   async run(claimed: ClaimedTask): Promise<void> {
-    const { executor, heartbeat, observe } = this.#parts;
+    const { executor, heartbeat, observe, leaseTimeMs } = this.#parts;
     const { found, kind } = claimed;
     claimed.isRunning = true;
     this.#running += 1;
     void observe({ type: "executing", kind, change: 1 });
     try {
-      if (await this.#isStillOurs(claimed)) await executor.execute(claimed, found);
+      const hasWaited = performance.now() - claimed.claimedAt >= leaseTimeMs / 3;
+      if (!hasWaited || (await this.#isStillOurs(claimed))) await executor.execute(claimed, found);
     } finally {
       heartbeat.stop(claimed.task);
       this.#claimed.delete(claimed);
@@ -165,9 +166,8 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   }
 
   /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */
-  async #isStillOurs({ task, name, claimedAt }: ClaimedTask): Promise<boolean> {
-    const { heartbeat, leaseTimeMs, log } = this.#parts;
-    if (performance.now() - claimedAt < leaseTimeMs / 3) return true;
+  async #isStillOurs({ task, name }: ClaimedTask): Promise<boolean> {
+    const { heartbeat, log } = this.#parts;
     try {
       if (await heartbeat.isAcquired(task)) return true;
     } catch (error) {

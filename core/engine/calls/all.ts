@@ -1,6 +1,6 @@
 /** `ctx.all` and `ctx.allSettled`: a function for each of a list of items, each with a context of its own. */
 import { type AllOptions, type Context, NondeterminismError } from "../../author/context.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
 
 type ItemFunction<Item, T> = (ctx: Context, item: Item, index: number) => Promise<T>;

@@ -1,5 +1,5 @@
 import type { Answer, Question, TypedQuestion } from "../../author/context.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { formOf, parsedAnswer } from "./form.ts";
 import type { Scope } from "./scope.ts";
 

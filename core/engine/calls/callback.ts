@@ -1,7 +1,7 @@
 import { type Callback, type CallbackOptions, NondeterminismError } from "../../author/context.ts";
 import { outside } from "../guard/guard.ts";
 import { callbackOf } from "../guard/seeded.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { parsedValue, schemaOf } from "./form.ts";
 import type { Scope } from "./scope.ts";
 

@@ -1,8 +1,7 @@
 /** `ctx.race`, `ctx.any` and `ctx.timeout`: branches side by side, each with a context of its own, of which one wins. */
 import { type Context, NondeterminismError, TimeoutError, type Winner } from "../../author/context.ts";
 import { durationInWords } from "../clock.ts";
-import type { Command } from "../replay/commands/command.ts";
-import { isCancellationOrDeadline } from "../replay/commands/commands.ts";
+import { type Command, isCancellationOrDeadline } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;

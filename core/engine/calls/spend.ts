@@ -1,5 +1,5 @@
 import type { NondeterminismError, Spent } from "../../author/context.ts";
-import { Outcome } from "../replay/commands/command.ts";
+import { Outcome } from "../replay/commands/commands.ts";
 import { Spending } from "../replay/commands/spending.ts";
 import { ask } from "./ask.ts";
 import type { Scope } from "./scope.ts";

@@ -6,7 +6,7 @@ import {
   type Startable,
   type StepOptions,
 } from "../../author/context.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { awaitJob } from "./await.ts";
 import { MAX_JOB_NAME_LENGTH, type Scope } from "./scope.ts";
 

@@ -59,6 +59,7 @@ interface LeaseOptions {
 
 export class TaskLease implements Lease {
   readonly id: string;
+  run: string;
   readonly version: number;
   readonly taskId: string;
   readonly #deadline: number;
@@ -89,6 +90,7 @@ export class TaskLease implements Lease {
     { send, watch, clock = machineClock, rules = { ...RULES_OF_0_9 }, features = [] }: LeaseOptions,
   ) {
     this.id = cleansUp ?? task.id;
+    this.run = this.id;
     this.taskId = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
@@ -102,13 +104,10 @@ export class TaskLease implements Lease {
     this.#preloadedFrom = records || Number.POSITIVE_INFINITY;
   }
 
-  get run(): string {
-    return runId(this.id, this.#journal.run?.n ?? 1);
-  }
-
   /** Writes the records of this journal's run, and continues its counts. */
   set journal(journal: JournalCounts) {
     this.#journal = journal;
+    if (journal.run) this.run = runId(this.id, journal.run.n);
     this.#storedBytes = journal.storedBytes;
     this.#outsideBytes = journal.outsideBytes;
   }

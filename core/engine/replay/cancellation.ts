@@ -13,8 +13,7 @@ import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
-import { type Command, hasEffects } from "./commands/command.ts";
-import type { Commands } from "./commands/commands.ts";
+import { type Command, type Commands, hasEffects } from "./commands/commands.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long steps under way may take to end, in milliseconds; at most a quarter of the clean-up's time. */

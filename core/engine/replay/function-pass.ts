@@ -9,7 +9,7 @@ import type { Wakeup } from "../clock.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import { type Guarded, inside } from "../guard/guard.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Command } from "./commands/command.ts";
+import type { Command } from "./commands/commands.ts";
 import {
   ADVICE_ON_TIME_LOOPS,
   AFTER_FOREIGN_AWAIT,

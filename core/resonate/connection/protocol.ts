@@ -146,13 +146,14 @@ export function parseMessage(text: string): Message | undefined {
   const message = jsonOf(text);
   if (!isRecord(message) || !isRecord(message.data)) return undefined;
   const { task, promise } = message.data;
-  if (message.kind === "execute" && isLease(task)) return { kind: "execute", task };
+  if (message.kind === "execute" && isRecord(task)) {
+    const { id, version } = task;
+    return typeof id === "string" && typeof version === "number"
+      ? { kind: "execute", task: { id, version } }
+      : undefined;
+  }
   if (message.kind === "unblock" && isPromise(promise)) return { kind: "unblock", promise };
   return undefined;
-}
-
-function isLease(value: unknown): value is LeaseRef & Record<string, unknown> {
-  return isRecord(value) && typeof value.id === "string" && typeof value.version === "number";
 }
 
 function isPromise(value: unknown): value is PromiseRecord & Record<string, unknown> {
