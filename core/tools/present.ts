@@ -2,7 +2,7 @@ import { referringPart } from "../author/file.ts";
 import type { Job } from "../author/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { type JobView, statusOf, viewOf } from "../jobs/status.ts";
-import { partsIn } from "../resonate/parts.ts";
+import { partsIn } from "../resonate/codec.ts";
 import { answersOf } from "./answers.ts";
 import { type CallToolResult, FILES_META, type InputRequiredResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
