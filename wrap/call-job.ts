@@ -3,7 +3,7 @@ import * as z from "zod";
 import { DAY } from "../core/author/context.ts";
 import { defineJob, type Job } from "../core/author/job.ts";
 import { readAnswersBy } from "../core/tools/answers.ts";
-import * as content from "../core/tools/content.ts";
+import { answerReader } from "../core/tools/content.ts";
 
 /** How a call was sent: the time, and the program host that keeps its answer. Steps store it, so fields must keep their names. */
 const SendRecord = z.object({
@@ -50,7 +50,7 @@ export const nothingDone = (why: string): string => `${NOTHING_DONE}: ${why}`;
 /** How long a job may take, in milliseconds. It includes the time that questions wait for an answer; the server's limit is shorter. */
 const DEADLINE_MS = 7 * DAY;
 
-readAnswersBy(content);
+readAnswersBy(answerReader);
 
 export function callJob(kind: string, prefix: string, { shared, apps }: Pick<Job, "shared" | "apps">): Job<CallArgs> {
   return defineJob<CallArgs>({

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import type { BuildOptions } from "esbuild";
 import { programPath } from "../package.ts";
 import type { Configuration } from "./configuration.ts";
-import { ownZod, readableNames, runnerMaps, startInOneFile } from "./plugins.ts";
+import { ownCode, ownZod, runnerMaps, startInOneFile } from "./plugins.ts";
 
 /** In development the code is not minified, so that a build takes less time. */
 type Mode = "development" | "production";
@@ -41,7 +41,7 @@ export function edgeOptions(entry: string, { alias = {}, define = {} }: Configur
       ...define,
     },
     loader: { ".js": "jsx", ".mjs": "jsx", ".cjs": "jsx", ".html": "text", ".sql": "text" },
-    plugins: [startInOneFile(resolve(root, entry)), ownZod, runnerMaps, ...(minify ? [readableNames(root)] : [])],
+    plugins: [startInOneFile(resolve(root, entry)), ownZod, runnerMaps, ...(minify ? [ownCode(root)] : [])],
     keepNames: !minify,
     sourcemap: "external",
     sourcesContent: false,

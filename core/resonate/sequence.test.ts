@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { append, endOf, isLandmark, last, lastInRounds, readFrom } from "./sequence.ts";
+import { append, isLandmark, last, lastInRounds, readFrom, sequenceEnd } from "./sequence.ts";
 
 /** A sequence with the numbers for which `exists`, which counts the reads of each round. */
 function reader(exists: (n: number) => boolean) {
@@ -57,7 +57,7 @@ describe("the last entry", () => {
       expect(left.size).toBeLessThan(60);
       for (const later of [end, end + 1, end + 2, end + 7, end + 100, 2 * end + 1]) {
         const exists = (n: number) => (n <= end ? left.has(n) : n <= later);
-        expect(endOf(exists)).toBe(later);
+        expect(sequenceEnd(exists)).toBe(later);
         for (const after of [0, 1]) expect((await last(reader(exists).get, { after })).n).toBe(later);
       }
     }

@@ -69,7 +69,7 @@ export async function last<T>(
 }
 
 /** The number of the last entry, or 0 without entries; for readers that can tell synchronously whether an entry exists. */
-export function endOf(exists: (n: number) => boolean): number {
+export function sequenceEnd(exists: (n: number) => boolean): number {
   const numbers = search(0);
   let next = numbers.next();
   while (!next.done) next = numbers.next(exists(next.value));

@@ -1,10 +1,9 @@
 /** Answers of wrapped servers as content, without the fields that only this server may set. */
 import { FILES } from "../author/file.ts";
 import type { Job } from "../author/job.ts";
+import { viewOfRange, withMedia } from "./byte-range.ts";
 import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
-
-export { viewOfRange, withMedia } from "./byte-range.ts";
 
 /** The key of the protocol error that a stored answer stands for. */
 export const RPC_FAILURE = "durable-mcp:error";
@@ -122,3 +121,14 @@ export function apart(stored: unknown, room: number, allowed: Apps): { shown: un
   if (size === 0 || size > room) return { shown: stored, media: [], size: 0 };
   return { shown: withoutMedia(content), media: mediaOf(content), size };
 }
+
+/** What reads the answers of wrapped servers. */
+export const answerReader = {
+  apart,
+  bounded,
+  protocolErrorIn,
+  viewOfRange,
+  withMedia,
+};
+
+export type AnswerReader = typeof answerReader;

@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { getPlatformProxy } from "wrangler";
 import { startChild } from "../../cli/process/child.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { Sealing } from "../../core/resonate/sealing.ts";
 import { KeptFiles } from "../../features/files/kept-files.ts";
 import { locationOf } from "../../features/files/location.ts";
 import type { ObjectStore } from "../../features/files/storage/objects.ts";
@@ -54,7 +55,7 @@ async function onStack(serve: () => Promise<Served>, folder: string): Promise<Su
   const client = new ResonateClient({
     url: resonate.url,
     token: resonate.env.RESONATE_TOKEN,
-    encryptionKeys: env.ENCRYPTION_KEYS,
+    codec: new Sealing(env.ENCRYPTION_KEYS),
   });
   const keys = () => keysOf(files.location.objects);
   return {

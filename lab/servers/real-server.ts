@@ -1,5 +1,5 @@
 import { startChild } from "../../cli/process/child.ts";
-import { answers, watch } from "../../testing/simulation/program.ts";
+import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
 
 /** Starts a standalone Resonate server, which keeps its SQLite file in the folder `data`. Disposing of it kills it. */
@@ -14,6 +14,6 @@ export async function startRealServer(
   const env = { ...process.env, RESONATE_TASKS__RETRY_TIMEOUT: "5000" };
   const server = watch(startChild(program, args, { env, cwd: data, grace: 1_000 }));
   const url = `http://127.0.0.1:${port}`;
-  await answers(`${url}/ready`, server);
+  await waitForAnswer(`${url}/ready`, server);
   return { url, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { execa } from "execa";
-import { answers, type Program, run } from "../../testing/simulation/program.ts";
+import { type Program, run, waitForAnswer } from "../../testing/simulation/program.ts";
 
 export type Part = "server" | "worker" | "edge";
 
@@ -34,7 +34,7 @@ async function buildAt(name: string, root: string): Promise<Build> {
       };
       const [script, options] = parts[part];
       const program = run(join(root, script), { ...options, cwd: root });
-      await answers(`http://127.0.0.1:${port}/${part === "server" ? "ready" : "health"}`, program);
+      await waitForAnswer(`http://127.0.0.1:${port}/${part === "server" ? "ready" : "health"}`, program);
       return program;
     },
   };

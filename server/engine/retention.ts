@@ -5,7 +5,7 @@
  */
 import { RETENTION_TAG } from "../../core/resonate/codec.ts";
 import { chainLink } from "../../core/resonate/ids.ts";
-import { BOOKKEEPING_RETENTION, endOf, isLandmark } from "../../core/resonate/sequence.ts";
+import { BOOKKEEPING_RETENTION, isLandmark, sequenceEnd } from "../../core/resonate/sequence.ts";
 import type { EndPosition, Store } from "./store.ts";
 
 /** How many jobs one transaction checks, so that requests are answered between transactions. */
@@ -54,7 +54,7 @@ function sweepBookkeeping(store: Store, now: number, position: SweepPosition): S
   const page = store.settledBookkeeping(position, now - BOOKKEEPING_RETENTION, MAX_BOOKKEEPING_PER_BATCH);
   const lastLinks = new Map<string, number>();
   const lastLinkOf = (chain: string) => {
-    const last = lastLinks.get(chain) ?? endOf((n) => store.has(chain + n));
+    const last = lastLinks.get(chain) ?? sequenceEnd((n) => store.has(chain + n));
     lastLinks.set(chain, last);
     return last;
   };
