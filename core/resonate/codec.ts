@@ -5,6 +5,9 @@ import { rootOf } from "./ids.ts";
 
 // Tags of a job's promise, and of promises that belong to jobs.
 
+/** The caller whose job it is: see `owner` of `Names`. */
+export const CALLER_TAG = "durable-mcp:caller";
+
 /** Who created the promise of a shared job: a caller's key, or the promise id of the durable function that started it. */
 export const STARTER = "durable-mcp:starter";
 
