@@ -1,5 +1,5 @@
 /** The seam of tasks: what a feature does around the execution of a job in a worker. */
-import type { Around } from "../around.ts";
+import type { Around, Observer } from "../around.ts";
 import type { Implementation } from "../author/implement.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { LeasedTask, TaskLease } from "../engine/lease/lease.ts";
@@ -123,7 +123,7 @@ export interface JobOutcome {
 }
 
 /** What a feature does around the execution of a task. */
-export interface TaskFeature {
+export interface TaskFeature extends Observer<TaskEvent> {
   /** Before the job's journal is read; it may execute the task itself. */
   task?: Around<JobTask, Ending>;
   /** After the journal was read: around the execution of the job's function. */
