@@ -1,5 +1,5 @@
 /** The seam of tasks: what a feature does around the execution of a job in a worker. */
-import type { Around } from "../around.ts";
+import type { Around, Observer } from "../around.ts";
 import type { Implementation } from "../author/implement.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { LeasedTask, TaskLease } from "../engine/lease/lease.ts";
@@ -123,7 +123,7 @@ export interface JobOutcome {
 }
 
 /** What a feature does around the execution of a task. */
-export interface TaskFeature {
+export interface TaskFeature extends Observer<TaskEvent> {
   /** Before the job's journal is read; it may execute the task itself. */
   task?: Around<JobTask, Ending>;
   /** After the journal was read: around the execution of the job's function. */
@@ -134,10 +134,3 @@ export interface TaskFeature {
 
 /** Hands an event to features. Resolves when all have taken it. */
 export type Observe = (event: TaskEvent) => Promise<void>;
-
-/** Hands each event to those of `features` that observe, in their order. */
-export function observedBy(features: readonly TaskFeature[]): Observe {
-  return async (event) => {
-    for (const feature of features) if (feature.observe) await feature.observe(event);
-  };
-}

@@ -37,6 +37,7 @@ export const crashLoop = ({ feeds, observe }: CrashLoopOptions): WorkerFeature =
     await observe({ type: "blocked", task: run, reason });
     return (await lease.suspend([mark.id])) ? "blocked" : next();
   },
+  observes: ["sleeps"],
   async observe(event) {
     if (event.type === "sleeps") await leaveSignOfLife(event.run, event.record);
   },

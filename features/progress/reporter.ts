@@ -44,10 +44,17 @@ export class Reporter {
   #writing: Promise<void> = Promise.resolve();
   #isClosed = false;
 
-  constructor(feeds: ProgressFeeds, promise: { id: string; createdAt: number; timeoutAt: number }, log: LineLog) {
+  /** `isNew`: the job has no entries. */
+  constructor(
+    feeds: ProgressFeeds,
+    promise: { id: string; createdAt: number; timeoutAt: number },
+    log: LineLog,
+    isNew: boolean,
+  ) {
     this.#feeds = feeds;
     this.#promise = promise;
     this.#log = log;
+    if (isNew) this.#n = 0;
   }
 
   /** The newest entry, if it is known. */

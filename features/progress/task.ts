@@ -22,9 +22,7 @@ interface ProgressOptions {
 export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerFeature => ({
   name: "progress",
   async task(task, next) {
-    const reporter = new Reporter(feeds, task.promise, task.log);
-    // A new job has no entries.
-    if (task.lease.version === 1) reporter.last = { n: 0, text: "", at: 0 };
+    const reporter = new Reporter(feeds, task.promise, task.log, task.lease.version === 1);
     task.reporter = reporter;
     try {
       return await next();
