@@ -5,7 +5,7 @@
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import type { ObjectSql, Row } from "../resonate/object-storage.ts";
 import type { StartedJob } from "./caller-record.ts";
-import type { Reported } from "./reports.ts";
+import type { ReportedJob } from "./reports.ts";
 
 /** The tables of a part. */
 export interface PartTables {
@@ -98,7 +98,7 @@ export interface ObjectRecord {
   get(name: string): string | undefined;
   set(name: string, value: string): void;
   /** Reads the state of jobs and records it. Resolves with their promises, in the order of the jobs. */
-  refresh(jobs: readonly Reported[]): Promise<(PromiseRecord | undefined)[]>;
+  refresh(jobs: readonly ReportedJob[]): Promise<(PromiseRecord | undefined)[]>;
   /** Records the state of a job whose promise has been read. */
   noteRecord(record: PromiseRecord): Promise<void>;
 }

@@ -11,7 +11,7 @@ import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
-import type { Deployed, OperatorConfig } from "./options.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** The largest number of jobs of one action. */
@@ -30,7 +30,7 @@ interface ActionsOptions {
   paused: PausedJobs;
   client: ResonateClient;
   config: OperatorConfig;
-  deployed: Deployed;
+  definitions: Definitions;
   /** What features do when a job is cancelled. */
   cancelFeatures: readonly JobFeature[];
   /** Sets the object's alarm. */
@@ -175,8 +175,8 @@ export class Actions {
 
   async #cancel(job: string): Promise<string> {
     const { key, name } = splitKey(job);
-    const { client, config, deployed, cancelFeatures } = this.#options;
-    const store = RemoteStore.of(endpointOf(config), deployed.jobs, cancelFeatures, { client }).as({ key }, "");
+    const { client, config, definitions, cancelFeatures } = this.#options;
+    const store = RemoteStore.of(endpointOf(config), definitions.jobs, cancelFeatures, { client }).as({ key }, "");
     const promise = await store.get(name);
     const ended = promise && (await store.end(promise));
     if (!ended) return "there is no such job";

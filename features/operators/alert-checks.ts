@@ -6,7 +6,7 @@ import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { post } from "../../functions/http/signed-post.ts";
 import { ALMOST_FULL_SHARE, alertsOf, MIN_DURATION_MS } from "./alerts.ts";
-import type { Deployed, OperatorConfig } from "./options.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** How many waiting jobs are looked at in one go: they may have ended without a worker's report. */
@@ -20,7 +20,7 @@ interface AlertOptions {
   paused: PausedJobs;
   client: ResonateClient;
   config: OperatorConfig;
-  deployed: Deployed;
+  definitions: Definitions;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string };
   fetchTo(url: string): typeof fetch;
   /** Adds the callers' names in the log. */
@@ -65,10 +65,10 @@ export class AlertChecks {
   }
 
   async #judgeAlone(resonate: Resonate): Promise<AlertChange[]> {
-    const { config, deployed, env } = this.#options;
+    const { config, definitions, env } = this.#options;
     const untaken = await this.#untaken(Date.now()).catch(() => []); // A server that does not answer is another alert.
     const maxBytes = config.MAX_STORED_BYTES;
-    const versions = Object.fromEntries(deployed.jobs.map(({ kind, version }) => [kind, version]));
+    const versions = Object.fromEntries(definitions.jobs.map(({ kind, version }) => [kind, version]));
     const callers = await this.#options.named(this.#options.tables.troubled(ALMOST_FULL_SHARE * maxBytes));
     const now = Date.now();
     const { kinds, waits, workers } = this.#options.tables.overview("hour", now);
@@ -79,7 +79,7 @@ export class AlertChecks {
       workers,
       untaken,
       callers,
-      deployed: versions,
+      versions,
       maxBytes,
       resonate,
       isFree: env.PLAN !== "paid",
@@ -140,7 +140,7 @@ export class AlertChecks {
 
   /** The kinds with a job that waits for a worker, with their worker groups. Removes jobs that a worker has taken. */
   async #untaken(now: number): Promise<{ kind: string; group: string }[]> {
-    const { client, config, deployed } = this.#options;
+    const { client, config, definitions } = this.#options;
     const kinds = Map.groupBy(this.#options.tables.untaken(now, WAITS_READ_AT_ONCE), ({ kind }) => kind);
     const paused = kinds.size > 0 ? await this.#options.paused.besidesKinds() : NOTHING_PAUSED;
     const isUntaken = async (job: string, says: string) => {
@@ -156,7 +156,7 @@ export class AlertChecks {
       const isKindPaused = (await this.#options.paused.find(kind)) !== undefined;
       let isFound = false;
       for (const { job, says } of jobs) isFound ||= !isPaused(paused, job) && (await isUntaken(job, says));
-      const group = deployed.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
+      const group = definitions.jobs.find((job) => job.kind === kind)?.group ?? config.RESONATE_GROUP;
       if (isFound && !isKindPaused) found.push({ kind, group });
     }
     return found;

@@ -14,7 +14,7 @@ interface AlertInput {
   /** Callers whose storage is almost full or whose web hooks fail. */
   callers: readonly CallerUsage[];
   /** The versions of the kinds that the edge serves. */
-  deployed: Readonly<Record<string, number>>;
+  versions: Readonly<Record<string, number>>;
   /** How many bytes a caller may have; 0 for any number. */
   maxBytes: number;
   resonate: Overview["resonate"] | "not called";
@@ -92,7 +92,7 @@ export const RULES = {
     return blocked.length > 0 ? `blocked: ${list(blocked.map(({ kind, n }) => `${n} of ${kind}`))}` : undefined;
   },
   "old-worker": (input: AlertInput) => {
-    const isOld = ([kind, version]: [string, number]) => version < (input.deployed[kind] ?? 0);
+    const isOld = ([kind, version]: [string, number]) => version < (input.versions[kind] ?? 0);
     const old = elsewhere(input).flatMap(({ kinds }) =>
       Object.entries(kinds)
         .filter(isOld)

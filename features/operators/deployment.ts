@@ -1,12 +1,12 @@
 import { jsonOf } from "../../core/resonate/json.ts";
-import type { Deployed, OperatorConfig } from "./options.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
 /** Notes in the audit log which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
-export function noteDeployment(tables: OperateTables, deployed: Deployed, config: OperatorConfig): void {
+export function noteDeployment(tables: OperateTables, definitions: Definitions, config: OperatorConfig): void {
   const { auth, isOperated, OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = config;
   if (!isOperated) return;
-  for (const { by, ...about } of new Set(deployed.tools.flatMap(({ acceptances = [] }) => acceptances))) {
+  for (const { by, ...about } of new Set(definitions.tools.flatMap(({ acceptances = [] }) => acceptances))) {
     const last = `accepted of ${about.server}`;
     if (about.at <= (tables.get<string>(last) ?? "")) continue;
     tables.set(last, about.at);
@@ -20,7 +20,7 @@ export function noteDeployment(tables: OperateTables, deployed: Deployed, config
       ...(Array.isArray(listed) ? listed.map(wordsOf) : []),
       ...(OAUTH_OPERATE_SCOPE ? [`scope ${OAUTH_OPERATE_SCOPE}`] : []),
     ],
-    tools: deployed.tools.map(({ listing }) => String(listing.name)),
+    tools: definitions.tools.map(({ listing }) => String(listing.name)),
   };
   const before = tables.get<typeof now>("deployment");
   if (JSON.stringify(before) === JSON.stringify(now)) return;

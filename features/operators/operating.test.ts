@@ -19,7 +19,7 @@ import { Operating } from "./operating.ts";
 import { OPERATE_TABLES } from "./tables.ts";
 
 const tea = { kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") };
-const deployed = { jobs: [tea as Job], tools: [] };
+const definitions = { jobs: [tea as Job], tools: [] };
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 12, 30, 30), toFake: ["Date"] });
 });
@@ -55,7 +55,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
     client: new ResonateClient({ url: server.url, codec: new Sealing() }),
     config,
     env,
-    deployed,
+    definitions,
     cancelFeatures: [cleanUp],
     fetchTo: () => receive as never,
     alarmAt: null,

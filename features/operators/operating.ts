@@ -24,7 +24,7 @@ import { ACTION_WAIT_MS, Actions, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
 import type { AuditPage, OperateCalls } from "./calls.ts";
 import { noteDeployment } from "./deployment.ts";
-import type { Deployed, OperatorConfig } from "./options.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
 import { addCharges, askServer, type Charged } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
 
@@ -43,7 +43,7 @@ export interface OperatingOptions {
   sql: ObjectSql;
   client: ResonateClient;
   config: OperatorConfig;
-  deployed: Deployed;
+  definitions: Definitions;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   /** What features do when a job is cancelled. */
   cancelFeatures: readonly JobFeature[];
@@ -69,13 +69,13 @@ export class Operating implements OperateCalls {
   #checkAt: number;
 
   constructor(options: OperatingOptions) {
-    const { client, config, deployed, sql, env, cancelFeatures } = options;
+    const { client, config, definitions, sql, env, cancelFeatures } = options;
     this.#options = options;
     this.#checkAt = options.alarmAt ?? Number.POSITIVE_INFINITY;
     this.#tables = new OperateTables(sql);
     this.#paused = new PausedJobs(client, config.RESONATE_NAMESPACE);
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
-    const parts = { tables: this.#tables, paused: this.#paused, client, config, deployed };
+    const parts = { tables: this.#tables, paused: this.#paused, client, config, definitions };
     this.#actions = new Actions({ ...parts, cancelFeatures, arm: () => this.#checkWithin(MINUTE_MS) });
     this.#checks = new AlertChecks({
       ...parts,
@@ -86,11 +86,11 @@ export class Operating implements OperateCalls {
   }
 
   load(): void {
-    const { config, deployed, env } = this.#options;
+    const { config, definitions, env } = this.#options;
     // An earlier deployment may have had runners.
     if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
       this.#tables.all("DELETE FROM workers WHERE worker = 'runners'");
-    noteDeployment(this.#tables, deployed, config);
+    noteDeployment(this.#tables, definitions, config);
   }
 
   report(report: WorkerReport): void {
@@ -140,7 +140,10 @@ export class Operating implements OperateCalls {
     await this.#checks.removeEndedWaits("all");
     const overview = this.#tables.overview(span, now);
     const names = [
-      ...new Set([...overview.kinds.map(({ kind }) => kind), ...this.#options.deployed.jobs.map(({ kind }) => kind)]),
+      ...new Set([
+        ...overview.kinds.map(({ kind }) => kind),
+        ...this.#options.definitions.jobs.map(({ kind }) => kind),
+      ]),
     ];
     const paused = await Promise.all(names.map((kind) => this.#paused.find(kind).catch(() => undefined)));
     const { paused: besidesKinds, resonate } = await this.#askServer(now);

@@ -14,7 +14,7 @@ import type { LogLevel } from "../../functions/http/log.ts";
 import type { OperateCalls } from "./calls.ts";
 
 /** What this deployment runs and offers. */
-export interface Deployed {
+export interface Definitions {
   readonly jobs: readonly Job[];
   readonly tools: readonly Tool[];
 }

@@ -1,6 +1,6 @@
 /** The refusals of starts beyond a caller's limits, with what to do about them. */
 import { NotStarted } from "../../core/author/job.ts";
-import type { CallerLimits, Reserved } from "../../core/jobs/caller-record.ts";
+import type { CallerLimits, ReserveAnswer } from "../../core/jobs/caller-record.ts";
 import { lengthOf } from "../../core/jobs/reservation.ts";
 
 interface RefusedStart {
@@ -13,7 +13,7 @@ interface RefusedStart {
 
 /** `limit`: the answer of the caller's record. */
 export function exceeded(
-  limit: Exclude<Reserved, "reserved" | "known">,
+  limit: Exclude<ReserveAnswer, "reserved" | "known">,
   { jobs: maxJobs, bytes }: CallerLimits,
   { duration, now, count }: RefusedStart,
 ): NotStarted {

@@ -49,7 +49,7 @@ export class SchedulePart implements ObjectPart {
   readonly tables: PartTables = { version: 1, statements: [SCHEDULES_TABLE], copied: ["schedules"] };
   readonly #options: SchedulePartOptions;
   readonly #schedules: Schedules;
-  #deployed: Promise<void> | undefined;
+  #deploying: Promise<void> | undefined;
   /** When the schedules of definitions are made again after a failure, in milliseconds since the epoch. */
   #deployAgainAt: number | undefined;
 
@@ -101,10 +101,10 @@ export class SchedulePart implements ObjectPart {
 
   /** Makes the schedules of the definitions, once per instance: a new deployment has new instances. */
   async #deploy(): Promise<void> {
-    this.#deployed ??= this.#schedules.deploy().catch((error) => {
-      this.#deployed = undefined;
+    this.#deploying ??= this.#schedules.deploy().catch((error) => {
+      this.#deploying = undefined;
       throw error;
     });
-    await this.#deployed;
+    await this.#deploying;
   }
 }

@@ -12,7 +12,7 @@ import { feedEntryId } from "../../core/resonate/ids.ts";
 import { defineDurableTool } from "../../core/tools/job-tool.ts";
 import type { Tool, ToolSchedule } from "../../core/tools/tool.ts";
 import { Callers } from "../../functions/objects/callers.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
+import { definitions } from "../../functions/objects/definitions.ts";
 import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
 import { type OpenCallerObject, openCallerObject } from "../../testing/stack/caller-object.ts";
@@ -44,7 +44,7 @@ afterEach(() => {
 /** A deployment of one tool and some others, without callers. */
 function begin(others: readonly Tool[] = []) {
   const jobs = [report.job as Job, schedule as Job];
-  Object.assign(deployed, { jobs, tools: [report, ...others] });
+  Object.assign(definitions, { jobs, tools: [report, ...others] });
   const sim = new Simulation({ now: () => Date.now() });
   const state = { isAway: false };
   vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
@@ -277,7 +277,7 @@ test("a definition's schedule is made once, replaced when it changes, and ended 
   /** The object of a new deployment, or with its `own` storage that of an edge on another machine. */
   const edge = (scheduled: ToolSchedule | undefined, own = storage) => {
     const tool = { ...report, ...(scheduled && { schedule: scheduled }) };
-    Object.assign(deployed, { tools: [tool] });
+    Object.assign(definitions, { tools: [tool] });
     return openCallerObject(own, env);
   };
   const listed = async (object: OpenCallerObject) => {
@@ -318,7 +318,7 @@ test("a definition's schedule is made once, replaced when it changes, and ended 
 test("a definition's schedule with an invalid time is not made, and the log says so", async () => {
   const { env } = begin();
   const error = vi.spyOn(console, "error").mockImplementation(() => {});
-  Object.assign(deployed, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
+  Object.assign(definitions, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
   const object = openCallerObject(createStorage(), env);
   await object.deploy();
   expect(await object.list("", { limit: 10 })).toEqual([]);
@@ -333,7 +333,7 @@ test.each(["is something else's", "cannot be decrypted"])(
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const first = { ...report, schedule: { cron: "0 1 * * *" } };
     const deployWith = async (tools: Tool[]) => {
-      Object.assign(deployed, { tools });
+      Object.assign(definitions, { tools });
       const object = openCallerObject(createStorage(), env);
       await object.deploy();
       return object;

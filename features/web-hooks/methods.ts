@@ -7,7 +7,7 @@ import type { Remote } from "../../core/resonate/object-calls.ts";
 import { type EventErrorCodes, eventError, invalidParams } from "../../core/tools/event-errors.ts";
 import type { Method } from "../../core/tools/method.ts";
 import { isSecret } from "../../functions/http/signed-post.ts";
-import type { Refused, WebHookMethods } from "./requests.ts";
+import type { Refusal, WebHookMethods } from "./requests.ts";
 
 const SECRET_FORM = "whsec_ and base64 of 24 to 64 bytes are required, as Standard Webhooks has it";
 
@@ -42,7 +42,7 @@ export function webHooks({ of, codes, queryOf, queryParams }: WebHookFeatureOpti
     if (!data) throw invalidParams(error);
     return data;
   };
-  const granted = (answer: object | Refused): Params => {
+  const granted = (answer: object | Refusal): Params => {
     if (!("refused" in answer)) return { ...answer };
     if (answer.refused === "InvalidUrl") throw invalidParams(`delivery.url: ${answer.data.problem}`);
     throw eventError(codes, answer.refused, answer.data);

@@ -11,7 +11,7 @@ export interface HookRequest extends Omit<EventQuery, "limit"> {
 
 export type HookKey = Pick<HookRequest, "name" | "filter" | "url">;
 
-export interface Granted {
+export interface Grant {
   id: string;
   refreshBefore: string;
   cursor: string;
@@ -20,7 +20,7 @@ export interface Granted {
 }
 
 /** Why a request was not granted: an error of the extension. */
-export interface Refused {
+export interface Refusal {
   refused: "NotFound" | "ResourceExhausted" | "CallbackEndpointError" | "InvalidUrl";
   data: Record<string, unknown>;
 }
@@ -34,6 +34,6 @@ export interface SubscriptionError {
 
 /** The remote methods of the web hooks in a caller's object. */
 export interface WebHookMethods {
-  subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused>;
-  unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused>;
+  subscribe(caller: Caller, request: HookRequest): Promise<Grant | Refusal>;
+  unsubscribe(caller: Caller, key: HookKey): Promise<object | Refusal>;
 }

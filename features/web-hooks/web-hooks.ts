@@ -11,7 +11,7 @@ import { type Outcome, post } from "../../functions/http/signed-post.ts";
 import { HookSecrets } from "./hook-secrets.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";
 import { MinuteLimits } from "./minute-limits.ts";
-import type { Granted, HookKey, HookRequest, Refused, SubscriptionError } from "./requests.ts";
+import type { Grant, HookKey, HookRequest, Refusal, SubscriptionError } from "./requests.ts";
 import { verify } from "./verification.ts";
 
 /** The pauses after failed attempts, in milliseconds. After the last attempt an event is given up, and a gap is reported. */
@@ -89,7 +89,7 @@ export class WebHooks {
     return [...new Set(live.map(({ name }) => name))];
   }
 
-  async subscribe(caller: Caller, request: HookRequest): Promise<Granted | Refused> {
+  async subscribe(caller: Caller, request: HookRequest): Promise<Grant | Refusal> {
     const { name, url, secret, cursor, maxAgeMs, ttlMs } = request;
     const id = await idOf(caller, request);
     const now = Date.now();
@@ -148,7 +148,7 @@ export class WebHooks {
     return !this.#table.get(id) && this.#table.subscriptions().length >= MAX_SUBSCRIPTIONS;
   }
 
-  async unsubscribe(caller: Caller, key: HookKey): Promise<object | Refused> {
+  async unsubscribe(caller: Caller, key: HookKey): Promise<object | Refusal> {
     const id = await idOf(caller, key);
     this.#expire(Date.now());
     if (!this.#table.get(id)) return { refused: "NotFound", data: { kind: "subscription" } };
@@ -368,7 +368,7 @@ export class WebHooks {
   }
 }
 
-const exhausted = (limit: "subscriptions" | "verifications"): Refused => ({
+const exhausted = (limit: "subscriptions" | "verifications"): Refusal => ({
   refused: "ResourceExhausted",
   data: { limit, max: limit === "subscriptions" ? MAX_SUBSCRIPTIONS : MAX_A_MINUTE.verifications },
 });

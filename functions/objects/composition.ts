@@ -35,7 +35,7 @@ import { EdgeLog } from "../http/log.ts";
 import { jobFeatures } from "../job-features.ts";
 import { CallerObject, type ObjectState, type OpenRole, type RoleHost } from "./caller-object.ts";
 import { type Callers, callersOf, recordBy } from "./callers.ts";
-import { deployed } from "./deployed.ts";
+import { definitions } from "./definitions.ts";
 import { createFeed, type ListenerNamespace } from "./feed.ts";
 import { JobRecord } from "./job-record.ts";
 import { Watch } from "./watch.ts";
@@ -99,7 +99,7 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
     client,
     feeds,
     namespace: config.RESONATE_NAMESPACE,
-    jobs: deployed.jobs,
+    jobs: definitions.jobs,
     follow,
     subscribedTypes: () => hooks.types,
     pageOf: (name, caller) => pages.urlOf(name, caller),
@@ -166,7 +166,7 @@ function schedulesIn(
     client,
     feeds,
     namespace: config.RESONATE_NAMESPACE,
-    tools: deployed.tools,
+    tools: definitions.tools,
     store: storesOf(record, deployment),
     log: new EdgeLog(config.LOG_LEVEL),
     isBlocked: async () => isKeyBlocked(record.key, await blocked(), issuer),
@@ -185,7 +185,7 @@ function hooksIn(
     isServerLocal: isServerLocal(config),
     fetchTo: (url) => fetchTo(url, config),
     denied: (caller, names) => denialOf(caller, names, config),
-    ownEvents: deployed.jobs.flatMap(({ events = [] }) => events.map(({ name }) => name)),
+    ownEvents: definitions.jobs.flatMap(({ events = [] }) => events.map(({ name }) => name)),
   });
 }
 
@@ -195,7 +195,7 @@ function operatorsParts(host: RoleHost, { config, env, client }: Deployment): Ob
     sql: host.sql,
     client,
     config,
-    deployed,
+    definitions,
     env,
     cancelFeatures: [cleanUp],
     fetchTo: (url) => fetchTo(url, config),
@@ -226,8 +226,8 @@ function storesOf(record: JobRecord, { config, client, operators }: Deployment):
     const limits = isOwn ? { jobs: 0, bytes: 0 } : { jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES };
     const methods = () => record.methods as never;
     const records: CallerRecords = { limits, of: (key, charge) => recordBy(methods, key, charge) };
-    const features = jobFeatures({ jobs: deployed.jobs, records, areEventsWanted: () => isOwn, reportStart });
-    const store = RemoteStore.of(endpointOf(config), deployed.jobs, features, { records, client });
+    const features = jobFeatures({ jobs: definitions.jobs, records, areEventsWanted: () => isOwn, reportStart });
+    const store = RemoteStore.of(endpointOf(config), definitions.jobs, features, { records, client });
     return store.as({ key: record.key }, crypto.randomUUID());
   };
 }

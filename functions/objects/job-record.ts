@@ -6,13 +6,13 @@ import type {
   CallerLimits,
   ListedJob,
   ListQuery,
-  Reserved,
-  SeenJob,
+  ObservedJob,
+  ReserveAnswer,
   StartedJob,
 } from "../../core/jobs/caller-record.ts";
 import { Names } from "../../core/jobs/names.ts";
 import type { ObjectPart, ObjectRecord, PartHost } from "../../core/jobs/object-part.ts";
-import type { Reported } from "../../core/jobs/reports.ts";
+import type { ReportedJob } from "../../core/jobs/reports.ts";
 import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
@@ -34,12 +34,16 @@ const MAX_JOBS_OF_FORGOTTEN = 5;
 /** The remote methods of a caller's record. */
 export interface RecordMethods {
   /** Enters a job that is about to be started. `requests`: how many requests to the Resonate server the caller is charged for. */
-  reserve(key: string, job: StartedJob, limits: CallerLimits): Promise<{ answer: Answer<Reserved>; requests: number }>;
+  reserve(
+    key: string,
+    job: StartedJob,
+    limits: CallerLimits,
+  ): Promise<{ answer: Answer<ReserveAnswer>; requests: number }>;
   stored(): Promise<number>;
   forget(id: string, isHidden: boolean): Promise<void>;
-  note(jobs: readonly SeenJob[], onlyKnown: boolean): Promise<void>;
+  note(jobs: readonly ObservedJob[], onlyKnown: boolean): Promise<void>;
   /** Records jobs of the caller that have ended or that durable functions have started, as reported or as a look finds them. */
-  noteReports(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
+  noteReports(key: string, ended: readonly ReportedJob[], started: readonly ReportedJob[]): Promise<void>;
   list(key: string, query: ListQuery): Promise<ListedJob[]>;
 }
 
@@ -131,7 +135,7 @@ export class JobRecord implements ObjectPart, ObjectRecord {
     this.jobs.set(name, value);
   }
 
-  refresh(jobs: readonly Reported[]): Promise<(PromiseRecord | undefined)[]> {
+  refresh(jobs: readonly ReportedJob[]): Promise<(PromiseRecord | undefined)[]> {
     return this.refresher.refresh(jobs);
   }
 
@@ -192,7 +196,7 @@ export class JobRecord implements ObjectPart, ObjectRecord {
     return { answer, requests: charged };
   }
 
-  async #reserve(key: string, job: StartedJob, limits: CallerLimits): Promise<Reserved> {
+  async #reserve(key: string, job: StartedJob, limits: CallerLimits): Promise<ReserveAnswer> {
     await this.begin(key);
     if (limits.bytes > 0) await this.refresher.size(limits.bytes);
     const reserved = await this.#enter(job, limits);
@@ -203,7 +207,7 @@ export class JobRecord implements ObjectPart, ObjectRecord {
   }
 
   /** Enters a job in the record, and waits until an alarm that it needs is set. */
-  async #enter(job: StartedJob, limits: CallerLimits): Promise<Reserved> {
+  async #enter(job: StartedJob, limits: CallerLimits): Promise<ReserveAnswer> {
     const reserved = this.jobs.transaction(() => this.jobs.reserve(job, limits, Date.now()));
     await this.#options.host.armed;
     return reserved;
@@ -214,7 +218,7 @@ export class JobRecord implements ObjectPart, ObjectRecord {
     if (!isHidden) await Promise.all(this.#options.host.parts.map((part) => part.onForget?.(id)));
   }
 
-  async #noteReports(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
+  async #noteReports(key: string, ended: readonly ReportedJob[], started: readonly ReportedJob[]): Promise<void> {
     // This is the object of callers without identity, and nobody has asked it for events.
     if (key === "" && !this.isBegun) return;
     await this.begin(key);

@@ -1,7 +1,7 @@
 /** Keeps the record of a caller's jobs correct: reads their promises, and records how they look. */
 
-import { type SeenJob, type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
-import type { Reported } from "../../core/jobs/reports.ts";
+import { type ObservedJob, type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
+import type { ReportedJob } from "../../core/jobs/reports.ts";
 import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { Channel } from "../../core/resonate/connection/connections.ts";
@@ -56,7 +56,7 @@ export class JobRefresher {
   }
 
   /** Records jobs that workers report. The ids of the caller's own jobs begin with `prefix`. */
-  async noteReports(prefix: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void> {
+  async noteReports(prefix: string, ended: readonly ReportedJob[], started: readonly ReportedJob[]): Promise<void> {
     // If one of the caller's own jobs is not in the table, a durable function started it.
     const isChild = (id: string) =>
       this.#options.key() !== "" && id.startsWith(prefix) && isRoot(id) && this.#jobs.kindOf(id) === undefined;
@@ -69,7 +69,7 @@ export class JobRefresher {
   }
 
   /** Records the observed state of jobs. `isSized`: includes the bytes that workers have marked, as in {@link #withMarks}. */
-  async note(jobs: readonly SeenJob[], onlyKnown: boolean, isSized = false): Promise<void> {
+  async note(jobs: readonly ObservedJob[], onlyKnown: boolean, isSized = false): Promise<void> {
     const ended = jobs.filter(
       (job): job is StartedJob => job.state !== undefined && job.state !== "pending" && this.#jobs.isPending(job.id),
     );
@@ -86,7 +86,7 @@ export class JobRefresher {
   }
 
   /** Adds the bytes that its worker has marked to a job that runs or was cut off. */
-  async #withMarks(job: SeenJob): Promise<SeenJob> {
+  async #withMarks(job: ObservedJob): Promise<ObservedJob> {
     if (job.state !== "pending" && !isCut(job)) return job;
     const get = (id: string) => this.#client.call(getOf(id));
     const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
@@ -158,17 +158,17 @@ export class JobRefresher {
    * function started for the caller. `isSized`: as in {@link note}. Resolves with the promises, in the order of the jobs.
    */
   async refresh(
-    jobs: readonly Reported[],
+    jobs: readonly ReportedJob[],
     { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
   ): Promise<(PromiseRecord | undefined)[]> {
-    const look = (job: Reported) =>
+    const look = (job: ReportedJob) =>
       typeof job === "string" ? this.#client.call(getOf(job)) : this.#client.opened(job);
     // Of a promise that cannot be decrypted the state is known: it must not keep others from being looked at.
     const unread = (error: unknown) => unreadIn(error) ?? Promise.reject(error);
     const found = await Promise.all(jobs.map((job) => look(job).catch(unread)));
     const ids = jobs.map(idOf);
     const key = this.#options.key();
-    const seen = ids.map((id, i): SeenJob => {
+    const seen = ids.map((id, i): ObservedJob => {
       const record = found[i];
       return record ? startedJob(record, key) : { id };
     });
@@ -182,7 +182,7 @@ export class JobRefresher {
 }
 
 /** Whether a job was cut off, so that its end does not state its stored bytes. */
-const isCut = (job: SeenJob): job is StartedJob =>
+const isCut = (job: ObservedJob): job is StartedJob =>
   (job.state === "rejected_canceled" || job.state === "rejected_timedout") && job.bytes > 0;
 
-const idOf = (job: Reported): string => (typeof job === "string" ? job : job.id);
+const idOf = (job: ReportedJob): string => (typeof job === "string" ? job : job.id);

@@ -3,8 +3,8 @@ import type {
   CallerLimits,
   ListedJob,
   ListQuery,
-  Reserved,
-  SeenJob,
+  ObservedJob,
+  ReserveAnswer,
   StartedJob,
 } from "../../core/jobs/caller-record.ts";
 import type { PartTables, RecordedJobs } from "../../core/jobs/object-part.ts";
@@ -123,7 +123,7 @@ export class JobTable implements RecordedJobs {
     return Number(this.#sql.all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
 
-  reserve(job: StartedJob, limits: CallerLimits, now: number): Reserved {
+  reserve(job: StartedJob, limits: CallerLimits, now: number): ReserveAnswer {
     const [row] = this.#sql.all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#sql.all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
@@ -156,7 +156,7 @@ export class JobTable implements RecordedJobs {
   }
 
   /** Records the observed state of a job. */
-  note(job: SeenJob, now: number, onlyKnown = false): void {
+  note(job: ObservedJob, now: number, onlyKnown = false): void {
     this.#used.clear();
     if (job.state === undefined) {
       this.#sql.all(

@@ -1,6 +1,6 @@
 /** Reports to the account's caller objects which of their jobs have finished, and which jobs durable functions started for them. */
 import { REQUEST_TAG } from "../../core/author/job.ts";
-import { callersOf, type Reported } from "../../core/jobs/reports.ts";
+import { callersOf, type ReportedJob } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { isRoot, localId, splitKey } from "../../core/resonate/ids.ts";
@@ -26,7 +26,7 @@ export interface CallerObjects extends Locatable {
 
 /** The part of a caller's object that is used here. */
 interface CallerMethods {
-  noteReports(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
+  noteReports(key: string, ended: readonly ReportedJob[], started: readonly ReportedJob[]): Promise<void>;
 }
 
 interface CallerReportsOptions {
@@ -40,8 +40,8 @@ interface CallerReportsOptions {
 
 /** The jobs of one caller that have finished, and those that were started for it. */
 interface Batch {
-  ends: Reported[];
-  starts: Reported[];
+  ends: ReportedJob[];
+  starts: ReportedJob[];
   /** The size of the promises in full. */
   bytes: number;
 }

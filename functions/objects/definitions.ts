@@ -2,9 +2,9 @@
 import type { Job } from "../../core/author/job.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 
-interface Deployed {
+interface Definitions {
   jobs: readonly Job[];
   tools: readonly Tool[];
 }
 
-export const deployed: Deployed = { jobs: [], tools: [] };
+export const definitions: Definitions = { jobs: [], tools: [] };
