@@ -49,6 +49,7 @@ import { resourceLinks } from "../features/resource-links/call.ts";
 import { schedules } from "../features/schedules/edge.ts";
 import type { ScheduleMethods } from "../features/schedules/object.ts";
 import { resonateRoutes, rowRoutes } from "../features/shared-resonate/routes.ts";
+import { limitStreams, StreamSlots } from "../features/stream-slots/stream-slots.ts";
 import { listenMethod } from "../features/tasks/listen.ts";
 import { noTasks, tasks } from "../features/tasks/tasks.ts";
 import { textOnce } from "../features/text-once/call.ts";
@@ -64,7 +65,6 @@ import type { Config } from "./config.ts";
 import type { RateLimit } from "./http/limits.ts";
 import { EdgeLog } from "./http/log.ts";
 import { RefusedTries } from "./http/refused-tries.ts";
-import { limitStreams, StreamSlots } from "./http/stream-slots.ts";
 import { jobFeatures } from "./job-features.ts";
 import { McpEndpoint } from "./mcp/endpoint.ts";
 import { LegacyRevision } from "./mcp/message.ts";
@@ -195,7 +195,7 @@ function warn(config: Config, log: EdgeLog): void {
 }
 
 /** What a request passes, in this order, before its caller is served. */
-function admissionOf({ config, callers, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
+function admissionOf({ config, callers, operators, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
   const isBlockedNow =
     callers &&
     ((caller: Caller) =>
@@ -207,7 +207,8 @@ function admissionOf({ config, callers, blocked, pages, auth, tries, limit }: Sh
     // Adds the token that is verified next.
     auth && pages.seal && useBrowserSession(pages),
     auth ? authenticate(auth, tries) : admitAnyone,
-    auth && refuseBlocked({ blocked, isBlockedNow }),
+    // Without authentication an operator may refuse everybody, who are one caller.
+    (auth || operators || config.BLOCKED_CALLERS) && refuseBlocked({ blocked, isBlockedNow }),
     // These check the cost of a request in the same order.
     limit && limitRate(limit),
     auth?.authorize && authorize(auth.authorize),

@@ -6,6 +6,7 @@ import { splitKey } from "../../core/resonate/ids.ts";
 import { readArguments, usageOf } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { type Bundle, bundleEdge } from "../bundle/bundle.ts";
+import { requireCallers } from "../bundle/configuration.ts";
 import { stopEsbuild } from "../bundle/esbuild.ts";
 import { programPath } from "../package.ts";
 import { choosePorts, HOST } from "../process/ports.ts";
@@ -146,6 +147,7 @@ async function bundleOf(command: Command, root: string): Promise<Bundle | undefi
   if (command === "dev") return undefined;
   const bundle = await (command === "wrap" ? prebuiltEdge(root) : bundleEdge());
   await stopEsbuild(); // Nothing else is built.
+  requireCallers(Object.keys(bundle.objects));
   return bundle;
 }
 

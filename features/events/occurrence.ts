@@ -15,13 +15,12 @@ import {
 } from "../../core/jobs/job-events.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { viewOf } from "../../core/jobs/status.ts";
-import { decodeValue, getOf } from "../../core/resonate/codec.ts";
+import { decodeValue, getOf, partsIn } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { orUnread } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { endOf } from "../../core/resonate/deadline.ts";
 import { outputId } from "../../core/resonate/ids.ts";
-import { partsIn } from "../../core/resonate/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 
 /** The longest result that an event holds, in characters of JSON text. */

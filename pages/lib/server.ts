@@ -5,7 +5,7 @@ import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import type { ObjectView } from "../../core/jobs/object-view.ts";
 import type { JobStatus, JobView } from "../../core/jobs/status.ts";
-import { partsIn } from "../../core/resonate/parts.ts";
+import { partsIn } from "../../core/resonate/codec.ts";
 import type { FileView } from "../../core/tools/file-view.ts";
 import { readResult } from "./read-result.ts";
 
