@@ -69,7 +69,7 @@ test("a caller can remove only its own ended jobs, which frees their bytes", asy
   expect(outcome).toMatchObject({ running: ["timer_running"], not_found: ["timer_none"] });
   const listed = (await dora.call("list_jobs", {})).jobs.map(({ job_name }: { job_name: string }) => job_name);
   expect(listed).toEqual(["timer_running"]);
-  // The real server cannot remove promises: the job is only hidden from the list.
+  // The standalone server cannot remove promises: the job is only hidden from the list.
   if (outcome.hidden) return expect(outcome.hidden).toEqual(["timer_ended"]);
   expect(outcome.forgotten).toEqual(["timer_ended"]);
   expect((await stored(dora)).bytes).toBeLessThan(bytes);

@@ -59,7 +59,7 @@ async function real(binary: string): Promise<Host> {
   const args = ["serve", "--level", "warn", "--server-bind", "127.0.0.1", "--server-port", String(port)];
   const program = execa(binary, [...args, "--observability-metrics-port", "0"], { cwd, reject: false });
   const url = `http://127.0.0.1:${port}`;
-  await until("the real server", async () => (await fetch(`${url}/ready`).catch(() => undefined))?.ok);
+  await until("the standalone server", async () => (await fetch(`${url}/ready`).catch(() => undefined))?.ok);
   return {
     name: "real server, SQLite",
     url,

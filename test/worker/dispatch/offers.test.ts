@@ -1,5 +1,5 @@
 /**
- * How soon work goes on after a dispatch that no worker received: the real server repeats it after a time that
+ * How soon work goes on after a dispatch that no worker received: the standalone server repeats it after a time that
  * `infra/compose.yaml` sets. Needs the server's program, which `RESONATE_BIN` names.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
