@@ -26,7 +26,8 @@ const stored = async (caller: TestCaller) => (await caller.call("list_jobs", {})
 
 test("a long call counts as more requests than a short one", async () => {
   await using limited = await startStack({
-    ...{ workers: 0, resonate: stack.resonate },
+    workers: 0,
+    resonate: stack.resonate,
     bindings: { ...bearerBindings({ ada: "token-of-ada" }), RATE_LIMIT: "100" },
   });
   const body = call("set_timer", { timer_name: "x".repeat(900_000), seconds: 5 });

@@ -84,7 +84,9 @@ async function measure({ name, url, pid }: Host): Promise<Figure[]> {
     return answer;
   };
   const created = (id: string, tags: object = {}) => ({
-    ...{ id, timeoutAt: Date.now() + 3_600_000, param: { data: "e30=" } },
+    id,
+    timeoutAt: Date.now() + 3_600_000,
+    param: { data: "e30=" },
     tags: { "resonate:origin": id, "resonate:branch": id, "resonate:parent": id, "resonate:scope": "global", ...tags },
   });
   const value = { data: "e30=" };
