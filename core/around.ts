@@ -1,4 +1,4 @@
-/** The one mechanism by which features take part in what the spine does. */
+/** How features take part in what the spine does: they are put around its work, and observe its events. */
 
 /** Work around which a feature is put: it runs before and after `next`, in place of it, or not at all. */
 export type Around<Subject, Result> = (subject: Subject, next: () => Promise<Result>) => Promise<Result>;
@@ -12,4 +12,13 @@ export function around<Subject, Result>(
     (next, layer) => (layer ? (subject) => layer(subject, () => next(subject)) : next),
     work,
   );
+}
+
+/** Hands each event to those of `features` that observe, in their order. Resolves when all have taken it. */
+export function observedBy<Event>(
+  features: readonly { observe?(event: Event): void | Promise<void> }[],
+): (event: Event) => Promise<void> {
+  return async (event) => {
+    for (const feature of features) if (feature.observe) await feature.observe(event);
+  };
 }

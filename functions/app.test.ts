@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { ANYONE } from "../core/author/caller.ts";
 import type { Job } from "../core/author/job.ts";
 import { timer } from "../tools/timer/timer.ts";
 import { createApp } from "./app.ts";
@@ -46,6 +47,15 @@ describe("a client that guesses tokens", () => {
     expect([await guess("192.0.2.1"), asked]).toEqual([429, 0]);
     expect([await guess("192.0.2.2"), asked]).toEqual([401, 0]);
   });
+});
+
+test("an operator may refuse everybody in a deployment without authentication, who are one caller", async () => {
+  const env = { ...BINDINGS, AUTH_MODE: "none" };
+  const call = { jsonrpc: "2.0", id: 1, method: "ping" };
+  const ping = async (of: object) =>
+    (await app.fetch(through("192.0.2.1", "/mcp", {}, JSON.stringify(call)), of)).status;
+  expect(await ping(env)).toBe(200);
+  expect(await ping({ ...env, BLOCKED_CALLERS: ANYONE.label })).toBe(403);
 });
 
 test.each([

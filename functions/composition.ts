@@ -40,6 +40,7 @@ import { createRateLimit, limitRate } from "../features/rate-limit/rate-limit.ts
 import { resourceLinks } from "../features/resource-links/call.ts";
 import { schedules } from "../features/schedules/edge.ts";
 import { resonateRoutes, rowRoutes } from "../features/shared-resonate/routes.ts";
+import { limitStreams, StreamSlots } from "../features/stream-slots/stream-slots.ts";
 import { listenMethod } from "../features/tasks/listen.ts";
 import { noTasks, tasks } from "../features/tasks/tasks.ts";
 import { textOnce } from "../features/text-once/call.ts";
@@ -53,7 +54,6 @@ import type { Config } from "./config.ts";
 import type { RateLimit } from "./http/limits.ts";
 import { EdgeLog } from "./http/log.ts";
 import { RefusedTries } from "./http/refused-tries.ts";
-import { limitStreams, StreamSlots } from "./http/stream-slots.ts";
 import { jobFeatures } from "./job-features.ts";
 import { McpEndpoint } from "./mcp/endpoint.ts";
 import { LegacyRevision } from "./mcp/message.ts";
@@ -182,13 +182,14 @@ function warn(config: Config, log: EdgeLog): void {
 }
 
 /** What a request passes, in this order, before its caller is served. */
-function admissionOf({ config, callers, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
+function admissionOf({ config, callers, operated, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
   const isBlockedNow = callers && ((caller: Parameters<Callers["isBlocked"]>[0]) => callers.isBlocked(caller));
   return listed<Middleware>([
     // Adds the token that is verified next.
     auth && pages.seal && useBrowserSession(pages),
     auth ? authenticate(auth, tries) : admitAnyone,
-    auth && refuseBlocked({ blocked, isBlockedNow }),
+    // Without authentication an operator may refuse everybody, who are one caller.
+    (auth || operated || config.BLOCKED_CALLERS) && refuseBlocked({ blocked, isBlockedNow }),
     // These check the cost of a request in the same order.
     limit && limitRate(limit),
     auth?.authorize && authorize(auth.authorize),

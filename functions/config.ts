@@ -13,12 +13,13 @@ import { quotaVariables } from "../features/quota/config.ts";
 import { rateLimitVariables } from "../features/rate-limit/config.ts";
 import { retentionVariables } from "../features/retention/config.ts";
 import { sharedResonateVariables } from "../features/shared-resonate/config.ts";
+import { streamVariables } from "../features/stream-slots/config.ts";
 import { taskVariables } from "../features/tasks/config.ts";
 import { traceVariables } from "../features/trace/config.ts";
 import { webHookVariables } from "../features/web-hooks/config.ts";
 import { AuthConfig, TrustedUrl } from "./auth/auth-config.ts";
 import { LogLevel } from "./http/log.ts";
-import { binding, limit, list } from "./http/variables.ts";
+import { binding, list } from "./http/variables.ts";
 
 /** The variables of the edge itself. */
 const edgeVariables = {
@@ -46,15 +47,13 @@ const edgeVariables = {
   CORS_ORIGINS: list.optional(),
   /** The Durable Objects that report settlements; without them waits poll. */
   LISTENER: binding<ObjectNamespace>(),
-  /** The Durable Objects that hold callers' quotas and lists of jobs; without them no start is served unless `MAX_JOBS` is 0. */
+  /** The Durable Objects that hold callers' quotas and lists of jobs. `deploy` and `npm start` require them. */
   CALLER: binding<ObjectNamespace>(),
   /**
    * How many seconds a call waits for its job, when its caller did not ask for progress, before the job's name is the answer.
    * Clients give up after 5 seconds or more, and none states its limit.
    */
   WAIT_SECONDS: z.coerce.number().min(1).max(45).default(4),
-  /** The streams that a caller may have open at once in one isolate; 0 for any number. */
-  MAX_STREAMS: limit.exactOptional(),
   LOG_LEVEL: LogLevel.default("info"),
 };
 
@@ -70,6 +69,7 @@ const Env = z.object({
   ...rateLimitVariables,
   ...retentionVariables,
   ...sharedResonateVariables,
+  ...streamVariables,
   ...taskVariables,
   ...traceVariables,
   ...webHookVariables,

@@ -2,6 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Implementation, nextArgs } from "../core/author/implement.ts";
+import { storedError } from "../core/author/values.ts";
 import { Execution } from "../core/engine/execution.ts";
 import type { History, HistoryEnd } from "../core/engine/history.ts";
 import type { Lease } from "../core/engine/job-lease.ts";
@@ -10,7 +11,6 @@ import { Journal } from "../core/engine/journal.ts";
 import type { ExecutionEnd, Runnable } from "../core/engine/runtime.ts";
 import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
 import { isOutput, runId } from "../core/resonate/ids.ts";
-import { storedError } from "../worker/execution/conclude.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
 /** The function asks for something that the history does not have. */

@@ -1,9 +1,8 @@
 /** The options of a replay, and what the function depends on by them and by its definition. */
 import * as z from "zod";
 import { type Answer, NonRetryableError, type Question, type Startable } from "../core/author/context.ts";
-import { type Implementation, nextArgs } from "../core/author/implement.ts";
+import { type Implementation, nextArgs, problemsOf } from "../core/author/implement.ts";
 import { type Job, NotStarted } from "../core/author/job.ts";
-import { problemsOf } from "../core/author/parsed.ts";
 import { nameIn } from "../core/engine/replay/commands/commands.ts";
 import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
 import type { Dependencies } from "./simulation/plan.ts";

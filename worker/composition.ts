@@ -1,9 +1,10 @@
 /** Puts a worker together: the worker process and the runner inside Cloudflare Workers share what is here. */
+import { observedBy } from "../core/around.ts";
 import type { Implementation } from "../core/author/implement.ts";
 import type { WorkerFeature } from "../core/feature.ts";
 import type { LineLog } from "../core/jobs/line-log.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import { type Observe, observedBy } from "../core/jobs/task-feature.ts";
+import type { Observe } from "../core/jobs/task-feature.ts";
 import type { WorkerStats } from "../core/jobs/worker-stats.ts";
 import type { ResonateClient } from "../core/resonate/connection/client.ts";
 import type { StoreEndpoint } from "../core/resonate/connection/endpoint.ts";
@@ -33,10 +34,9 @@ import { childStartFeatures } from "./child-start-features.ts";
 import { PromiseWatcher } from "./connection/promise-watcher.ts";
 import { Executor } from "./execution/executor.ts";
 import { functionsOf } from "./execution/functions.ts";
-import { Heartbeat } from "./execution/heartbeat.ts";
 import { executeNewest, hasCodeOf, JobRuns } from "./execution/job-runs.ts";
 import { JournalCache } from "./execution/journal-cache.ts";
-import { TaskLeases } from "./execution/task-leases.ts";
+import { Heartbeat, TaskLeases } from "./execution/task-leases.ts";
 
 interface CompositionOptions {
   client: ResonateClient;
@@ -145,7 +145,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     crashLoop({ feeds, observe }),
     settlementWatch(watcher),
     // What acts around steps alone. An attempt that has waited for its limits may have lost its lease meanwhile.
-    stepLimits((...of) => limits.take(...of)),
+    stepLimits(limits.take),
     leaseCheck(heartbeat),
     // Last before the attempt: it records that the attempt begins.
     atMostOnce,

@@ -4,7 +4,7 @@ import { NAMESPACE } from "../core/resonate/ids.ts";
 import { KEYS } from "../core/resonate/sealing.ts";
 import { serverUrl } from "../core/variables.ts";
 import { spanVariables } from "../features/trace/worker-config.ts";
-import { workerReportVariables } from "../features/worker-reports/config.ts";
+import { workerReportVariables } from "../features/worker-reports/worker-config.ts";
 
 const count = z.coerce.number().int().min(1);
 const seconds = z.coerce.number().min(0).max(3600);

@@ -26,5 +26,21 @@ export async function readRaw<Raw>(config: string): Promise<Raw> {
   return (await wranglerFor(config)).experimental_readRawConfig({ config }).rawConfig;
 }
 
+/**
+ * Refuses a server without the objects of its callers, which count, list and schedule their jobs. `bindings`: the names of the
+ * bound classes of Durable Objects.
+ *
+ * @throws {Error} with what is missing in the configuration
+ */
+export function requireCallers(bindings: readonly string[]): void {
+  if (bindings.includes("CALLER")) return;
+  throw new Error(
+    "The wrangler configuration binds no CALLER, the objects that count and list the jobs of callers. Add to wrangler.toml:\n\n" +
+      '[[durable_objects.bindings]]\nname = "CALLER"\nclass_name = "CallerObject"\n\n' +
+      "Add the class to new_sqlite_classes of a migration, and export it beside the edge: " +
+      'export { CallerObject } from "durable-mcp-edge/edge".',
+  );
+}
+
 /** Wrangler, loaded on demand: that takes most of a second. */
 const wranglerFor = (config: string) => import(pathToFileURL(resolveModule("wrangler", dirname(config))).href);

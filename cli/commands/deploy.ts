@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { optionIn, usageOf } from "../arguments.ts";
-import { type Configuration, readConfiguration } from "../bundle/configuration.ts";
+import { type Configuration, readConfiguration, requireCallers } from "../bundle/configuration.ts";
 import { Account, type Bindings } from "../deploy/account.ts";
 import { withAdditions } from "../deploy/configuration.ts";
 import { type Choice, chooseContainer, containerConfig, workerName } from "../deploy/container.ts";
@@ -53,6 +53,8 @@ export async function run(args: string[]): Promise<void> {
   const config = await readConfiguration(configurationOf(project));
   const name = optionIn(args, "--name") ?? config.name ?? project.name;
   if (args.includes("--remove")) return remove(args, { ...project, name }, config);
+  const bindings = config.durable_objects?.bindings ?? [];
+  if (!hasOwnConfig(args)) requireCallers(bindings.map((binding) => binding.name));
   await deploy(readOptions(args), { ...project, name }, config);
 }
 
@@ -131,10 +133,9 @@ async function deployParts(
   const varArgs = Object.entries(variables).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const secrets = tokens.caller ? ["--secrets-file", tokens.caller.secretsFile] : [];
   // The free plan has no Containers, and refuses a deployment that sets limits.
-  const hasOwnConfig = others.some((arg) => /^(--config|-c)\b/.test(arg));
-  const isPaid = !hasOwnConfig && (options.isPaid || (await account?.hasContainers()) === true);
+  const isPaid = !hasOwnConfig(others) && (options.isPaid || (await account?.hasContainers()) === true);
   const deployEdge = async (isBound: boolean) => {
-    const isContainer = isBound && !hasOwnConfig && choice?.runsIn === "container";
+    const isContainer = isBound && !hasOwnConfig(others) && choice?.runsIn === "container";
     const containers = isContainer ? workerName(project.name) : undefined;
     await using additions = await withAdditions(configurationOf(project), { isPaid, containers });
     return await runWrangler(["deploy", ...additions.args, ...others, "--keep-vars", ...varArgs, ...secrets]);
@@ -148,7 +149,7 @@ async function deployParts(
   if (!isDry) showTokens(addressOf(targets) ?? "https://ITS-ADDRESS", project, tokens);
   if (!hasWorker && !(await deployWorker())) return undefined;
   // Edge and containers bind to each other, so the first time the edge is deployed again once the containers exist.
-  if (!hasWorker && !isDry && !hasOwnConfig && choice?.isDeployed) await deployEdge(true);
+  if (!hasWorker && !isDry && !hasOwnConfig(others) && choice?.isDeployed) await deployEdge(true);
   // Only on request: the Worker may be one that `npm run deploy:container` created for a Resonate server elsewhere.
   if (hasWorker && options.container === false) await removeContainer(project, isDry ? ["--dry-run"] : []);
   return targets;
@@ -156,6 +157,9 @@ async function deployParts(
 
 const addressOf = (targets: readonly string[]): string | undefined =>
   targets.find((target) => target.startsWith("https://"))?.replace(/\/+$/, "");
+
+/** Whether the arguments name another configuration than the project's. */
+const hasOwnConfig = (args: readonly string[]) => args.some((arg) => /^(--config|-c)\b/.test(arg));
 
 const hasRunner = ({ durable_objects }: Configuration) =>
   durable_objects?.bindings?.some(({ name }) => name === "RUNNER") ?? false;

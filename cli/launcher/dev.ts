@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { extname, join, resolve } from "node:path";
 import getPort from "get-port";
 import type { Bundle } from "../bundle/bundle.ts";
+import { requireCallers } from "../bundle/configuration.ts";
 import type { Build } from "../bundle/dev-bundle.ts";
 import { startBundler } from "../bundle/start-bundler.ts";
 import { HOST, type Ports } from "../process/ports.ts";
@@ -86,6 +87,7 @@ async function programsOf({ project, stack, ports, bindings, say, lineHandler, p
       "the edge",
       () => build("edge"),
       async (bundle) => {
+        requireCallers(Object.keys(bundle.objects));
         const port = await getPort({ host: HOST });
         // At this level the edge logs the messages of errors that tools throw.
         const service = stack.edge(bundle, port, { LOG_LEVEL: "debug", ...bindings }, EDGE_DRAIN_MS);

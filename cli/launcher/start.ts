@@ -7,6 +7,7 @@ import { readArguments, usageOf } from "../arguments.ts";
 import { stopEsbuild } from "../build/esbuild.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { type Bundle, bundleEdge } from "../bundle/bundle.ts";
+import { requireCallers } from "../bundle/configuration.ts";
 import { programPath } from "../package.ts";
 import { choosePorts, HOST } from "../process/ports.ts";
 import { isAnswering, isOk, READY_TIMEOUT_MS, type Service, supervise, waitUntilUp } from "../process/supervise.ts";
@@ -146,6 +147,7 @@ async function bundleOf(command: Command, root: string): Promise<Bundle | undefi
   if (command === "dev") return undefined;
   const bundle = await (command === "wrap" ? prebuiltEdge(root) : bundleEdge());
   await stopEsbuild(); // Nothing else is built.
+  requireCallers(Object.keys(bundle.objects));
   return bundle;
 }
 

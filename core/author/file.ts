@@ -70,11 +70,11 @@ export const MAX_FILE_NAME = 200;
 
 const FILE = /^job:\/\/([^/?#"]+)\/files\/([0-9a-f]{16}-\d+\.\d+\.\d+)\/([^/?#"]+)$/;
 
-export const fileUri = (job: string, id: string, name: string): string =>
-  `job://${encodeURIComponent(job)}/files/${id}/${encodeURIComponent(name)}`;
+/** What the URI of each file contains: a JSON text without it names no file. */
+export const FILE_PATH = "/files/";
 
-/** Whether a JSON text may name a file. */
-export const mayHaveFiles = (json: string): boolean => json.includes("/files/");
+export const fileUri = (job: string, id: string, name: string): string =>
+  `job://${encodeURIComponent(job)}${FILE_PATH}${id}/${encodeURIComponent(name)}`;
 
 /** The parts of a file's URI; undefined for any other text. */
 export function partsOfUri(uri: unknown): { job: string; id: string; name: string } | undefined {

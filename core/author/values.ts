@@ -31,17 +31,16 @@ export function storable(value: unknown, what: string): unknown {
     throw new NondeterminismError(`${what} returned ${found.what}${at}: ${found.advice}`);
   }
   const json = JSON.stringify(value);
-  const bytes = json === undefined ? 0 : bytesOf(json);
+  if (json === undefined) return undefined;
+  // A character takes up to three bytes: most texts need not be measured.
+  const bytes = json.length * 3 > MAX_RESULT ? new TextEncoder().encode(json).length : 0;
   if (bytes > MAX_RESULT) {
     throw new NondeterminismError(
       `${what} returned ${bytes} bytes of JSON; up to ${MAX_RESULT} are stored. Put the data where it belongs (a bucket, a database) and return its address, or return less`,
     );
   }
-  return json === undefined ? undefined : JSON.parse(json);
+  return JSON.parse(json);
 }
-
-/** The bytes of a text in UTF-8; 0 if they are certainly within the limit. */
-const bytesOf = (text: string): number => (text.length * 3 <= MAX_RESULT ? 0 : new TextEncoder().encode(text).length);
 
 /** A part of a value that would not come back from JSON unchanged. */
 interface Problem {
@@ -134,7 +133,9 @@ export function difference(one: unknown, other: unknown): string | undefined {
  */
 export function changed(before: unknown, now: unknown, all = false): string | undefined {
   try {
-    return differenceIn(before, JSON.parse(JSON.stringify(now) ?? "null"), "", 0, all ? "first" : "both");
+    const json = JSON.stringify(now) ?? "null";
+    if (json === JSON.stringify(before)) return undefined;
+    return differenceIn(before, JSON.parse(json), "", 0, all ? "first" : "both");
   } catch {
     return undefined; // JSON cannot hold it
   }
@@ -300,6 +301,19 @@ function said(thrown: unknown): string {
     return value;
   }
   return JSON.stringify(thrown, unwound) ?? String(thrown);
+}
+
+/** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
+export function storedError(thrown: unknown): Error {
+  const { name, message: words, code, at = "" } = toStored(thrown);
+  const message = words + at;
+  const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;
+  const gaveUp = `gave up after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: `;
+  const error = new Error(typeof attempts === "number" ? gaveUp + message : message);
+  if (name === "ProtocolFailure" || name === "DeadlineExceeded") error.name = name;
+  if (typeof code === "string") Object.assign(error, { code });
+  Object.defineProperty(error, "stack", { value: undefined });
+  return error;
 }
 
 /** Matches the stack of a `SyntaxError` in code that does not compile. Others come from data, such as broken JSON. */

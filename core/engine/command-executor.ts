@@ -2,14 +2,13 @@
 
 import { SECOND } from "../author/context.ts";
 import { deadlineId } from "../resonate/ids.ts";
+import type { Wakeup } from "./clock.ts";
 import { LeaseLost } from "./job-lease.ts";
 import type { Journal } from "./journal.ts";
 import { graceOf } from "./replay/cancellation.ts";
 import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.ts";
-import { type Command, hasEffects, isGroup } from "./replay/commands/command.ts";
-import type { Commands } from "./replay/commands/commands.ts";
+import { type Command, type Commands, hasEffects, isGroup, type Work } from "./replay/commands/commands.ts";
 import type { Spending } from "./replay/commands/spending.ts";
-import type { Wakeup } from "./replay/commands/wakeup.ts";
 import {
   ADVICE_ON_DIFFERENCES,
   ADVICE_ON_UNAWAITED_CALLS,
@@ -22,8 +21,8 @@ import type { Replay } from "./replay/replay.ts";
 import type { ExecutionEnd } from "./runtime.ts";
 import type { Carried } from "./state.ts";
 import { RecordRefused } from "./step-feature.ts";
-import type { StepParts } from "./steps/attempt.ts";
-import { perform } from "./steps/step.ts";
+import { performStep, type StepParts } from "./steps/step.ts";
+import { performChecks } from "./steps/until.ts";
 
 /** How long news of a settled promise may take to arrive before the server is asked, in milliseconds. */
 const MAX_NEWS_DELAY_MS = 50;
@@ -77,9 +76,10 @@ export class CommandExecutor {
         continue;
       }
       if (commands.outputs.size > 0) await this.#writeOutputs();
-      await writer.pin((window) =>
-        commands.open.values().some((command) => isNew(command) && command.window >= window),
-      );
+      if (writer.reachedPaths.length > 0)
+        await writer.pin((window) =>
+          commands.open.values().some((command) => isNew(command) && command.window >= window),
+        );
       this.#begin(hasEffects);
       const { end, next } = pass;
       if (end && "error" in end) {
@@ -101,8 +101,7 @@ export class CommandExecutor {
       }
       report.send();
       const now = clock.now();
-      if (needed.some((command) => holdsWorker(command, now)))
-        await wakeup.wait(this.#untilDeadline(nextDue(needed, now)));
+      if (needed.some((command) => holdsWorker(command, now))) await wakeup.wait(this.#nextDue(needed, now));
       else if (await this.#suspend(needed)) return { kind: "asleep" };
     }
   }
@@ -120,8 +119,12 @@ export class CommandExecutor {
     return runtime.cleanupUntil !== undefined && !pass.isInterrupted && !pass.end;
   }
 
-  #untilDeadline(due: number | undefined): number | undefined {
-    return this.#isDue ? Math.min(due ?? Number.POSITIVE_INFINITY, this.#parts.runtime.deadline) : due;
+  /** When the next sleep, pause, look or the deadline is due, in milliseconds since the epoch. */
+  #nextDue(commands: readonly Command[], now: number): number | undefined {
+    const due = commands.flatMap(({ pause, awaitedPromise }) => pause?.due ?? awaitedPromise?.due ?? []);
+    const times = due.map((at) => (at > now ? at : now + REREAD_AFTER_MS));
+    if (this.#isDue) times.push(this.#parts.runtime.deadline);
+    return times.length > 0 ? Math.min(...times) : undefined;
   }
 
   /** At the deadline, or early for a `reason`: gives work under way a short time to end, and then interrupts the function. */
@@ -160,7 +163,7 @@ export class CommandExecutor {
 
   /** Begins the work of new commands, and of those whose pause is over. */
   #begin(isMeant: (command: Command) => boolean): void {
-    const { commands, awaitables, clock, wakeup } = this.#parts;
+    const { commands, awaitables, clock } = this.#parts;
     const now = clock.now();
     for (const command of commands.open) {
       if (command.isRunning || command.awaitedPromise) continue;
@@ -170,14 +173,22 @@ export class CommandExecutor {
       delete command.pause;
       command.isRunning = true;
       command.runningSince = now;
-      perform(this.#parts, command, work).then(
-        // Work that posted its outcome has woken the loop already.
-        () => command.isRunning || wakeup.wake(),
-        (error) => {
-          this.#fault ??= { error };
-          wakeup.wake();
-        },
-      );
+      void this.#perform(command, work);
+    }
+  }
+
+  /** Does the work of a command: a record, a check, or an attempt at a step, up to an outcome or to the pause before the next. */
+  async #perform(command: Command, work: Work): Promise<void> {
+    const { writer, wakeup } = this.#parts;
+    try {
+      if (work.do === "record") await writer.post(command, work.entry, work.when);
+      else if (work.do === "check") await performChecks(this.#parts, command, work);
+      else await performStep(this.#parts, command, work);
+      // Work that posted its outcome has woken the loop already.
+      if (!command.isRunning) wakeup.wake();
+    } catch (error) {
+      this.#fault ??= { error };
+      wakeup.wake();
     }
   }
 
@@ -294,12 +305,6 @@ function endsBy({ pause, awaitedPromise }: Command, deadline: number): boolean {
 /** Whether a job has done something that its function may have to undo. */
 const hasDone = ({ run, events }: Journal): boolean =>
   run !== undefined || events.some(({ event }) => hasEffects(event));
-
-/** When the next sleep, pause or look is due, in milliseconds since the epoch. */
-function nextDue(commands: readonly Command[], now: number): number | undefined {
-  const due = commands.flatMap(({ pause, awaitedPromise }) => pause?.due ?? awaitedPromise?.due ?? []);
-  return due.length > 0 ? Math.min(...due.map((at) => (at > now ? at : now + REREAD_AFTER_MS))) : undefined;
-}
 
 /** Names the last call of a function that waits for nothing. */
 function lastOf({ paths }: Commands): string {

@@ -1,9 +1,9 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../author/context.ts";
 import { encodeValue } from "../resonate/codec.ts";
-import { ExecutionContext } from "./calls/execution-context.ts";
+import { contextOf } from "./calls/context.ts";
 import { Scope } from "./calls/scope.ts";
-import { machineClock } from "./clock.ts";
+import { machineClock, Wakeup } from "./clock.ts";
 import { CommandExecutor } from "./command-executor.ts";
 import type { Lease } from "./job-lease.ts";
 import { LeaseLost } from "./job-lease.ts";
@@ -11,10 +11,8 @@ import { type Journal, type JournalEntry, JournalRecord } from "./journal.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { deliverWinners, interrupt } from "./replay/cancellation.ts";
 import { Awaitables } from "./replay/commands/awaitables.ts";
-import { hasEffects } from "./replay/commands/command.ts";
-import { Commands } from "./replay/commands/commands.ts";
+import { Commands, hasEffects } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
-import { Wakeup } from "./replay/commands/wakeup.ts";
 import { Blocked, CODE_CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
@@ -41,7 +39,7 @@ export class Execution {
     this.#scope = new Scope({
       ...this.#parts,
       signal: this.#functionStop.signal,
-      contextOf: (scope) => new ExecutionContext(scope),
+      contextOf,
     });
   }
 
@@ -97,9 +95,7 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = structuredClone(this.#args) as never;
-    await this.#parts.pass.begin(async () =>
-      this.#fn(new ExecutionContext(this.#scope) as Context as Context<never>, args),
-    );
+    await this.#parts.pass.begin(async () => this.#fn(contextOf(this.#scope) as Context<never>, args));
     await this.#parts.replay.all();
   }
 

@@ -3,11 +3,11 @@
 import type { Log } from "../author/context.ts";
 import { type StoredError, toStored } from "../author/values.ts";
 import { journalEntryId } from "../resonate/ids.ts";
+import type { Wakeup } from "./clock.ts";
 import type { Lease, When } from "./job-lease.ts";
 import { LeaseLost } from "./job-lease.ts";
 import { type Journal, type JournalEntry, type JournalRecord, maxUnderWay } from "./journal.ts";
-import type { Command } from "./replay/commands/command.ts";
-import type { Wakeup } from "./replay/commands/wakeup.ts";
+import type { Command } from "./replay/commands/commands.ts";
 import type { Replay } from "./replay/replay.ts";
 import { RecordRefused } from "./step-feature.ts";
 

@@ -5,10 +5,9 @@
 import type { Question } from "../author/context.ts";
 import type { StoredError } from "../author/values.ts";
 import { fromBase64 } from "../resonate/base64.ts";
-import { RESERVATION, STARTER } from "../resonate/codec.ts";
+import { partsIn, RESERVATION, STARTER } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { journalEntryId } from "../resonate/ids.ts";
-import { partsIn } from "../resonate/parts.ts";
 import { readFrom } from "../resonate/sequence.ts";
 import { bytesIn, sizeOf } from "../resonate/size.ts";
 import type { Run } from "./state.ts";
@@ -64,19 +63,24 @@ export class JournalRecord {
   readonly #text: string | undefined;
   /** The bytes of the record and its answer, and of the parts or the output that its command stored besides. */
   readonly storedBytes: number;
+  /** Roughly how much memory it takes, in bytes. */
+  readonly size: number;
 
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
     const text = fromBase64(promise.param.data ?? "");
     const event = JSON.parse(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
-    this.storedBytes = bytesIn(promise.param) + bytesIn(promise.value) + bytesBeside(event);
-    const holdsObject = "value" in event && typeof event.value === "object" && event.value !== null;
-    if (holdsObject) delete event.value;
+    const value = "value" in event ? event.value : undefined;
+    const bytesBeside = event.kind === "emit" ? Number(value) : partsIn(value)?.characters;
+    this.storedBytes = bytesIn(promise.param) + bytesIn(promise.value) + (bytesBeside || 0);
+    const holdsObject = typeof value === "object" && value !== null;
+    if (holdsObject && "value" in event) delete event.value;
     this.n = n;
     this.event = event;
     this.promise = withoutContent(promise);
     this.#text = holdsObject ? text : undefined;
+    this.size = 700 + (this.#text?.length ?? 0);
   }
 
   /** The value that the command resolved with, parsed again for each reader, because a function may change it. */
@@ -84,18 +88,6 @@ export class JournalRecord {
     const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
   }
-
-  /** Roughly how much memory it takes, in bytes. */
-  get size(): number {
-    return 700 + (this.#text?.length ?? 0);
-  }
-}
-
-/** The bytes that a command stored in promises of its own: the parts of a large result, or the output of `ctx.emit`. */
-function bytesBeside(event: JournalEntry): number {
-  if (!("value" in event)) return 0;
-  if (event.kind === "emit") return Number(event.value) || 0;
-  return partsIn(event.value)?.characters ?? 0;
 }
 
 const EMPTY_VALUE = {};

@@ -49,9 +49,8 @@ export interface DurablePromise {
  */
 export type Resumption = { from: string; seed: string } | { anew: string };
 
-/** The seed of a job's call. That of another Resonate client has none: the values of such a job can be guessed. */
-export const seedOf = (call: { seed?: string | undefined }, { id, createdAt }: PromiseRecord): string =>
-  call.seed ?? `${id} ${createdAt}`;
+/** The seed of a job whose call has none, as it comes from another Resonate client: its random values can be guessed. */
+export const seedOf = ({ id, createdAt }: PromiseRecord): string => `${id} ${createdAt}`;
 
 /** The seed with which a job's first run began: its own, or that of the attempt which it resumed. */
 export async function firstSeed(
@@ -60,7 +59,8 @@ export async function firstSeed(
 ): Promise<string> {
   const told = job.tags[RESUMES_TAG] === undefined ? undefined : await get(resumptionId(job.id));
   const resumption = told && (decodeValue(told.param) as Resumption);
-  return resumption && "from" in resumption ? resumption.seed : seedOf(decodeValue(job.param) ?? {}, job);
+  if (resumption && "from" in resumption) return resumption.seed;
+  return (decodeValue(job.param) as { seed?: string } | undefined)?.seed ?? seedOf(job);
 }
 
 /** The key of the caller for whom a job was started; empty if there is none. `name` is the job's id without the namespace. */

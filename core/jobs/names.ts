@@ -1,8 +1,9 @@
 import { type Job, VERSION_TAG } from "../author/job.ts";
-import { decodeValue } from "../resonate/codec.ts";
+import { CALLER_TAG, decodeValue } from "../resonate/codec.ts";
 import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { localId, splitGeneration } from "../resonate/ids.ts";
+import { KIND } from "./caller-record.ts";
 import type { DurablePromise, StoredCall } from "./durable-promise.ts";
 import type { JobCall } from "./job-call.ts";
 
@@ -20,6 +21,8 @@ export interface CreatedJob {
  */
 export class Names {
   readonly jobs: readonly Job[];
+  /** The value of the tag by which the caller's promises are found. */
+  readonly owner: string;
   readonly #namespace: string;
   readonly #key: string;
 
@@ -27,11 +30,12 @@ export class Names {
     this.jobs = jobs;
     this.#namespace = namespace;
     this.#key = key;
+    this.owner = `${namespace}${key || "anyone"}`;
   }
 
-  /** The value of the tag by which the caller's promises are found. */
-  get owner(): string {
-    return `${this.#namespace}${this.#key || "anyone"}`;
+  /** The tags by which the caller's jobs of a kind are found. */
+  ownerTags(kind: string): Record<string, string> {
+    return { [CALLER_TAG]: this.owner, [KIND]: kind };
   }
 
   id(job: Pick<Job, "shared">, name: string): string {
@@ -85,6 +89,7 @@ export class Names {
 }
 
 function promiseOf(found: { job: Job; name: string }, record: PromiseRecord, call: StoredCall): DurablePromise {
+  const { headers } = record.value;
   return {
     ...found,
     id: record.id,
@@ -97,14 +102,12 @@ function promiseOf(found: { job: Job; name: string }, record: PromiseRecord, cal
     deadline: record.timeoutAt - (Number(call.cleanup) || 0),
     version: Number(record.tags[VERSION_TAG] ?? 0),
     // Without its data, which would be in memory twice.
-    record: { ...record, param: {}, value: headersOf(record.value) },
+    record: { ...record, param: {}, value: headers ? { headers } : {} },
     characters: (record.param.data?.length ?? 0) + (record.value.data?.length ?? 0),
   };
 }
 
 const NO_OUTCOME = { state: "pending", value: undefined } as const;
-
-const headersOf = ({ headers }: Value): Value => (headers ? { headers } : {});
 
 /**
  * The state and value of a promise. This project's workers check results against the definition themselves. Workers of another

@@ -1,5 +1,6 @@
 /** Finds the jobs that a caller started by a search for their tags, newest first, if there is no record of them. */
 import type { Job } from "../author/job.ts";
+import { CALLER_TAG } from "../resonate/codec.ts";
 import type { Requests, ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { isRoot, rootOf } from "../resonate/ids.ts";
@@ -39,14 +40,6 @@ const MAX_FOUND = 5_000;
  */
 const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
 
-const CALLER = "durable-mcp:caller";
-
-/** The tags by which a caller's jobs are found. `owner`: see {@link Names.owner}. */
-export const ownerTags = (owner: string, kind: string): Record<string, string> => ({ [CALLER]: owner, [KIND]: kind });
-
-/** The names of {@link ownerTags}. */
-export const OWNER_TAGS = [CALLER, KIND] as const;
-
 /** A page of the promises that have a caller's tags, and the size of the next page. */
 export async function searchPage(
   client: Pick<ResonateClient, "search">,
@@ -54,7 +47,7 @@ export async function searchPage(
   { kind, limit = PAGE.first, cursor }: { kind?: string | undefined; limit?: number; cursor?: string | undefined },
   signal?: AbortSignal,
 ) {
-  const tags = { [CALLER]: owner, ...(kind !== undefined && { [KIND]: kind }) };
+  const tags = { [CALLER_TAG]: owner, ...(kind !== undefined && { [KIND]: kind }) };
   const page = await client.search({ tags, limit, ...(cursor !== undefined && { cursor }) }, signal);
   const sizes = page.promises.map(({ value, param }) => (value.data?.length ?? 0) + (param.data?.length ?? 0) + 500);
   const each = Math.max(1, sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, sizes.length));

@@ -78,11 +78,13 @@ export class PausedJobs {
   }
 
   async #last(kind: string, timeoutMs?: number) {
+    const known = (this.#pausesBefore.get(kind) ?? 0) + 1;
+    const pause = await this.#get(kind, known, timeoutMs);
+    // Most kinds have never been paused.
+    if (!pause && known === 1) return { n: 0, pause: undefined };
     const get = (n: number) => this.#get(kind, n, timeoutMs);
-    const after = this.#pausesBefore.get(kind) ?? 0;
-    let { n, entry } = await last(get, { after });
     // A server that was restored to an earlier state lacks the last known pause, and perhaps others.
-    if (!entry && after > 0) ({ n, entry } = await last(get));
+    const { n, entry } = await (pause ? last(get, { after: known, entry: pause }) : last(get));
     this.#pausesBefore.set(kind, Math.max(n - 1, 0));
     return { n, pause: entry && isPending(entry) ? entry : undefined };
   }

@@ -24,7 +24,6 @@ import type {
   Requester,
 } from "./job-feature.ts";
 import { Names } from "./names.ts";
-import { ownerTags } from "./own-jobs.ts";
 import type { JobsEndpoint, Settlement } from "./settlements.ts";
 
 /** What all stores of a process share. It holds no promises and connections, as those belong to one request. */
@@ -183,6 +182,15 @@ export class RemoteStore {
     previous?: PreviousAttempt,
   ): Promise<DurablePromise> {
     const id = this.names.id(job, name);
+    const { kind, runs, group = this.endpoint.group, version } = job;
+    const { requestId } = this.by;
+    const tags: Record<string, string> = {
+      ...lineage(id),
+      ...this.names.ownerTags(kind),
+      [VERSION_TAG]: String(version),
+    };
+    if (runs !== "edge") tags["resonate:target"] = `poll://any@${group}`;
+    if (requestId !== "") tags[REQUEST_TAG] = requestId;
     const deadline = job.deadline(args, now);
     return this.#shared.start({
       job: job as Job,
@@ -195,20 +203,10 @@ export class RemoteStore {
       existing: undefined,
       deadline,
       timeoutAt: deadline,
-      call: { func: job.kind, args: [args], version: 1, seed: crypto.randomUUID() },
-      tags: this.#tagsOf(job, id),
+      call: { func: kind, args: [args], version: 1, seed: crypto.randomUUID() },
+      tags,
       jobs: this,
     });
-  }
-
-  /** The tags of each job: its place, its owner, and where it runs. */
-  #tagsOf({ kind, runs, group, version }: Pick<Job, "kind" | "runs" | "group" | "version">, id: string) {
-    const tags: Record<string, string> = lineage(id);
-    Object.assign(tags, ownerTags(this.names.owner, kind));
-    if (runs !== "edge") tags["resonate:target"] = `poll://any@${group ?? this.endpoint.group}`;
-    tags[VERSION_TAG] = String(version);
-    if (this.by.requestId !== "") tags[REQUEST_TAG] = this.by.requestId;
-    return tags;
   }
 
   /** Has this caller want an existing job too, as if it had started the job. Returns its current promise. */

@@ -49,7 +49,8 @@ export async function startJob<Args>(
  * @throws {NotStarted}
  */
 function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
-  if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
+  // A job that was just created has the very arguments of its start.
+  if (job.otherArguments === "accept" || promise.args === args || isSame(promise.args, args)) return promise;
   const text = canonical(promise.args);
   const given = text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text;
   const note = `${promise.name} was started with other arguments: ${given}.`;
@@ -63,8 +64,7 @@ function mayResume<Args>(job: Job<Args>, earlier: DurablePromise, args: Args): b
   return earlier.version === job.version && isSame(earlier.args, args);
 }
 
-/** A job that was just created has the very arguments of its start. */
-const isSame = (one: unknown, other: unknown): boolean => one === other || canonical(one) === canonical(other);
+const isSame = (one: unknown, other: unknown): boolean => canonical(one) === canonical(other);
 
 /** Whether a new start makes the next generation. */
 function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {

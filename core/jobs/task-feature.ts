@@ -136,10 +136,3 @@ export interface TaskFeature {
 
 /** Hands an event to features. Resolves when all have taken it. */
 export type Observe = (event: TaskEvent) => Promise<void>;
-
-/** Hands each event to those of `features` that observe, in their order. */
-export function observedBy(features: readonly TaskFeature[]): Observe {
-  return async (event) => {
-    for (const feature of features) if (feature.observe) await feature.observe(event);
-  };
-}

@@ -5,6 +5,9 @@ import { rootOf } from "./ids.ts";
 
 // Tags of a job's promise, and of promises that belong to jobs.
 
+/** The caller whose job it is: see `owner` of `Names`. */
+export const CALLER_TAG = "durable-mcp:caller";
+
 /** Who created the promise of a shared job: a caller's key, or the promise id of the durable function that started it. */
 export const STARTER = "durable-mcp:starter";
 
@@ -124,6 +127,39 @@ function unmark(value: unknown): unknown {
   if (marked.code) Object.assign(error, { code: marked.code });
   return error;
 }
+
+// Large results.
+
+/** The table of contents of a result that is stored in chunks, with a range of its text. Lengths are in characters. */
+export interface Parts {
+  /** Distinguishes its chunks from those of other results of the job. */
+  id: string;
+  /** The structure of its outer objects, with the position and length of every other value in its place, as `begin+length`. */
+  shape: unknown;
+  /** The length of the whole. */
+  characters: number;
+  /** How much of it is base64 of images, sounds and files, which an answer may hold besides its text. */
+  media?: number;
+  /** The lengths of its first fields. */
+  fields: Record<string, number>;
+  /** The range, and where it begins. In a stored result it is the beginning. */
+  text: string;
+  offset: number;
+}
+
+/** The key under which a result holds its {@link Parts}. */
+export const PARTS = "durable-mcp:parts";
+
+/** The table of contents of a result that is stored in chunks; undefined for any other result. */
+export const partsIn = (result: unknown): Parts | undefined => {
+  const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
+  // A function may return another value under this key.
+  const { id, text, characters } = parts ?? {};
+  const isOurs = typeof id === "string" && typeof text === "string" && Number.isSafeInteger(characters);
+  return isOurs && Number(characters) >= text.length ? parts : undefined;
+};
+
+// The promises of jobs.
 
 /** The lineage tags of a promise. Its origin is the id of its job, or the part of its own id before the first separator. */
 export function lineage(id: string): Record<string, string> {

@@ -25,6 +25,8 @@ interface Key {
 /** The keys of a deployment: the first encrypts, all decrypt. */
 export class Sealing implements Codec {
   readonly encode: Codec["encode"];
+  /** With keys, all data is encrypted; without them, data is that has the mark, and cannot be read. */
+  readonly mark: string;
   readonly #texts: string[];
   #keys: Key[] | undefined;
 
@@ -32,11 +34,7 @@ export class Sealing implements Codec {
   constructor(keys = "") {
     this.#texts = keys === "" ? [] : keys.split(",");
     this.encode = keys === "" ? undefined : (data) => this.seal(data);
-  }
-
-  /** With keys, all data is encrypted; without them, data is that has the mark, and cannot be read. */
-  isEncoded(text: string): boolean {
-    return this.encode !== undefined || text.includes(`"${MARK}`);
+    this.mark = keys === "" ? `"${MARK}` : "";
   }
 
   /** Encrypts the parameter and value in a request's data. */

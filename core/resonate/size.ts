@@ -1,7 +1,6 @@
 /** The stored size of jobs in bytes. */
-import { decodeValue } from "./codec.ts";
+import { decodeValue, partsIn } from "./codec.ts";
 import type { PromiseRecord, Value } from "./connection/protocol.ts";
-import { partsIn } from "./parts.ts";
 
 /** The header of a job's value with the stored size of its steps, emitted values and child jobs, in bytes. */
 export const STORED = "durable-mcp-stored";

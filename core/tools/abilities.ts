@@ -1,4 +1,5 @@
 /** What a client can do, by the capabilities that its request declares. */
+import { isRecord } from "../resonate/json.ts";
 import { CARD, TASKS, UI } from "./mcp.ts";
 
 /** The capabilities that a request declares. */
@@ -9,23 +10,19 @@ export interface Declared {
 
 export interface Abilities {
   declaresTasks: boolean;
+  /** Whether it can show its user a form. */
   showsForms: boolean;
   /** It must name the type of cards: some clients name the extension and hide nothing from their models. */
   showsCards: boolean;
 }
 
-/** Whether a client can show its user a form. That is the default for a client that names no kind of question. */
-export function showsForms({ elicitation }: Declared = {}): boolean {
-  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
-}
-
-export const knowsTasks = (declared?: Declared): boolean => declared?.extensions?.[TASKS] !== undefined;
-
-export function abilitiesOf(declared?: Declared): Abilities {
-  const cards = declared?.extensions?.[UI] as { mimeTypes?: string[] } | undefined;
+/** `declared` may be any value that a request has in its place. */
+export function abilitiesOf({ elicitation, extensions }: Declared = {}): Abilities {
+  const { mimeTypes } = Object(extensions?.[UI]);
   return {
-    declaresTasks: knowsTasks(declared),
-    showsForms: showsForms(declared),
-    showsCards: cards?.mimeTypes?.includes?.(CARD) === true,
+    declaresTasks: extensions?.[TASKS] !== undefined,
+    // A form is the default for a client that names no kind of question.
+    showsForms: isRecord(elicitation) && (elicitation.form !== undefined || elicitation.url === undefined),
+    showsCards: Array.isArray(mimeTypes) && mimeTypes.includes(CARD),
   };
 }

@@ -73,10 +73,13 @@ export interface Input {
 /** `note` names the arguments that the tool does not know. */
 export type Checked = { args: unknown; note?: string } | { problems: string[] };
 
-/** The arguments in the tool's form, or a line for each wrong argument: its name, its value, and the accepted values. */
+/**
+ * The arguments in the tool's form, or a line for each wrong argument: its name, its value, and the accepted values. Arguments that
+ * the schema refuses are read as what a client probably meant.
+ */
 export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<Checked> {
-  const fitted = lenient(json, args);
-  const parsed = await schema.safeParseAsync(fitted);
+  const strict = await schema.safeParseAsync(args);
+  const parsed = strict.success ? strict : await schema.safeParseAsync(lenient(json, args));
   const unknown = isOpen ? [] : unknownIn(json, args);
   if (!parsed.success) return { problems: [...explain(json, parsed.error, args), ...unknown] };
   return { args: parsed.data, ...(unknown.length > 0 && { note: `Ignored: ${unknown.join(" ")}` }) };

@@ -7,9 +7,8 @@
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
-import { decodeValue } from "../resonate/codec.ts";
+import { decodeValue, PARTS, type Parts, partsIn } from "../resonate/codec.ts";
 import { chunkId } from "../resonate/ids.ts";
-import { PARTS, type Parts, partsIn } from "../resonate/parts.ts";
 import { boundary, FIRST_PART, limitIn, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
 /** How many characters of JSON text each chunk but the last has. A character takes up to three bytes. */

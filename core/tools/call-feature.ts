@@ -43,9 +43,6 @@ export interface ToolCall {
 /** What a call is answered with. A task is a result that the client follows by other methods. */
 export type CallResult = ToolAnswer | InputRequiredResult | { resultType: "task"; [key: string]: unknown };
 
-/** Whether a result is the answer of a tool: not a question to the client, and not a task. */
-export const isToolAnswer = (result: CallResult): result is ToolAnswer => Array.isArray((result as ToolAnswer).content);
-
 export interface CallFeature {
   /** The layer around calls of a tool, made once; undefined for a tool that the feature does not concern. */
   call?(tool: Tool): Around<ToolCall, CallResult> | undefined;

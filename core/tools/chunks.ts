@@ -2,8 +2,8 @@
 import type { Step } from "../author/context.ts";
 import { hashed } from "../author/job.ts";
 import { leaseOfStep } from "../engine/job-lease.ts";
+import { PARTS, type Parts } from "../resonate/codec.ts";
 import { chunkId } from "../resonate/ids.ts";
-import { PARTS, type Parts } from "../resonate/parts.ts";
 import { PART } from "./byte-range.ts";
 import { boundary } from "./results.ts";
 

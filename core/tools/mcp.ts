@@ -63,8 +63,3 @@ export class ProtocolError extends Error {
     this.data = data;
   }
 }
-
-/** Whether a tool's result is a question to its caller. */
-export function isInputRequired(result: object): result is sdk.InputRequiredResult {
-  return "resultType" in result && result.resultType === "input_required";
-}

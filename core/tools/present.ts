@@ -2,9 +2,9 @@ import { referringPart } from "../author/file.ts";
 import type { Job } from "../author/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { type JobView, statusOf, viewOf } from "../jobs/status.ts";
-import { partsIn } from "../resonate/parts.ts";
+import { partsIn } from "../resonate/codec.ts";
 import { answersOf } from "./answers.ts";
-import { type CallToolResult, FILES_META, JOB_META } from "./mcp.ts";
+import { type CallToolResult, FILES_META, type InputRequiredResult, JOB_META } from "./mcp.ts";
 import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
 /**
@@ -32,6 +32,13 @@ export interface About {
 }
 
 export type ToolAnswer = CallToolResult & { [ABOUT]?: About };
+
+/** Whether a result is the answer of a tool: not a question to the client, and not a task. */
+export const isToolAnswer = (result: object): result is ToolAnswer => Array.isArray((result as ToolAnswer).content);
+
+/** Whether a result is a question to the client. */
+export const isInputRequired = (result: object): result is InputRequiredResult =>
+  (result as InputRequiredResult).resultType === "input_required";
 
 /** The part of an answer whose references to files are shown. `job`: the tool's job. */
 export const referringIn = (

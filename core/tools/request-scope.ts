@@ -73,12 +73,14 @@ export interface RequestEntry {
 export interface RequestBound {
   /** The response that refuses a request for its cost, which is known when its body has been read. */
   check?(cost: RequestCost): Promise<Response | undefined>;
+  /** The response that refuses a request whose answer may be a stream. */
+  checkStream?(scope: RequestScope): Response | undefined;
   /** Charges what the request has taken so far. Above the limit, returns the time until it is allowed again. */
   charge?(scope: RequestScope): Promise<LimitReached | undefined>;
   /** Called when the answer becomes a stream, at each keep-alive of it, and when the answer ends. */
-  open?(): void;
+  open?(scope: RequestScope): void;
   renew?(scope: RequestScope): void;
-  release?(): void;
+  release?(scope: RequestScope): void;
 }
 
 /** A request within its caller's limits, apart from its message. */
@@ -89,8 +91,10 @@ export interface RequestScope extends StreamTerms {
   line: RequestLine;
   /** The request as it was received, whose body may have been read. */
   readonly request: Request;
+  /** The key by which the caller's limits count: its own, or else its address. */
+  limitKey(): string;
   /** Identifies the client, as there are no sessions: the caller, or else the address, and the client's `User-Agent`. */
-  client: string;
+  readonly client: string;
   /** Lets work continue for up to 30 s after the client has left, when the platform would end it. */
   waitUntil(work: Promise<unknown>): void;
   /** Aborted when the client cancels a call that waits. */

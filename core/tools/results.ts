@@ -5,7 +5,7 @@
  */
 import type { Job } from "../author/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
-import { partsIn } from "../resonate/parts.ts";
+import { partsIn } from "../resonate/codec.ts";
 
 /** The default limit of an answer in characters: common hosts do not show a model more than that. */
 export const MAX_ANSWER = 50_000;

@@ -13,7 +13,7 @@ export interface RequestVariables {
   /** When the caller's token expires, in milliseconds since the epoch; infinity for a token that does not expire. */
   expires: number;
   /** The key by which the caller's limits count: its own, or else its address. */
-  limitKey: string;
+  limitKey(): string;
   /** What the request says about itself to the jobs that it starts. */
   requester?: Partial<Requester>;
   bounds?: readonly RequestBound[];

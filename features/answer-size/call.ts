@@ -1,7 +1,7 @@
 /** Bounds the size of answers: a larger one becomes an error that says so. */
-import { type CallFeature, isToolAnswer } from "../../core/tools/call-feature.ts";
+import type { CallFeature } from "../../core/tools/call-feature.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
-import { ABOUT, type ToolAnswer } from "../../core/tools/present.ts";
+import { ABOUT, isToolAnswer, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 
 export const answerSize: CallFeature = {

@@ -18,7 +18,7 @@ export const refuseBlocked = ({ blocked, isBlockedNow }: Options): Middleware =>
   async function refuseIfBlocked(c, next) {
     const { caller, bounds = [] } = c.var;
     if (isBlocked(caller, await blocked())) return blockedResponse();
-    if (!isBlockedNow) return next();
+    if (!isBlockedNow || caller.key === "") return next();
     let checkedAt = Date.now();
     const renew = async (scope: RequestScope) => {
       if (Date.now() - checkedAt < CHECK_INTERVAL_MS) return;

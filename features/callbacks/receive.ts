@@ -5,11 +5,10 @@ import { CALLBACKS, childOf, decodeValue, getOf } from "../../core/resonate/code
 import type { Requests } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { rootOf } from "../../core/resonate/ids.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
+import { isTooDeep, jsonOf, MAX_DEPTH } from "../../core/resonate/json.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import type { Visit } from "../../core/tools/route.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
-import { isTooDeep, MAX_DEPTH } from "../../functions/http/body-depth.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 

@@ -1,11 +1,11 @@
 /** Keeps a shared job running while somebody wants it: see `claims.ts`. */
 
 import { REQUEST_TAG } from "../../core/author/job.ts";
+import { KIND } from "../../core/jobs/caller-record.ts";
 import { Claims } from "../../core/jobs/claims.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { Cancelled, JobAccess, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
-import { OWNER_TAGS, ownerTags } from "../../core/jobs/own-jobs.ts";
-import { childOf, getOf, STARTER } from "../../core/resonate/codec.ts";
+import { CALLER_TAG, childOf, getOf, STARTER } from "../../core/resonate/codec.ts";
 import { startRecordId } from "../../core/resonate/ids.ts";
 
 /** The claimant of a job in a deployment without authentication. */
@@ -29,7 +29,7 @@ export const claims: JobFeature = {
     }
     tags[STARTER] = claimant;
     // A search for the caller's jobs does not find those of its durable functions.
-    if (by.key !== "" && !isCaller(by)) for (const tag of OWNER_TAGS) delete tags[tag];
+    if (by.key !== "" && !isCaller(by)) for (const tag of [CALLER_TAG, KIND]) delete tags[tag];
     const promise = await next();
     return promise.record.tags[STARTER] === claimant ? wantAgain(promise, by, jobs) : want(promise, by, jobs);
   },
@@ -72,6 +72,6 @@ const startRecordOf = ({ id }: DurablePromise, { key }: Requester, { client }: J
 async function recordStart({ id, job, timeoutAt }: DurablePromise, by: Requester, jobs: JobAccess): Promise<void> {
   const { key, requestId } = by;
   const request = requestId !== "" && { [REQUEST_TAG]: requestId };
-  const tags = { ...ownerTags(jobs.names.owner, job.kind), ...request };
+  const tags = { ...jobs.names.ownerTags(job.kind), ...request };
   await jobs.client.call(childOf(startRecordId(id, key), timeoutAt, { tags }));
 }

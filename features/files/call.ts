@@ -1,11 +1,19 @@
 /** Gives answers the addresses of the files to which they refer, and serves files as resources. */
-import { filesIn, mayHaveFiles } from "../../core/author/file.ts";
+import { FILE_PATH, filesIn } from "../../core/author/file.ts";
 import type { EdgeFeature } from "../../core/feature.ts";
-import { isToolAnswer } from "../../core/tools/call-feature.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { ABOUT, referringIn } from "../../core/tools/present.ts";
+import { ErrorCode, FILES_META, ProtocolError } from "../../core/tools/mcp.ts";
+import { ABOUT, isToolAnswer, referringIn, type ToolAnswer } from "../../core/tools/present.ts";
 import { knowsLinks } from "../../core/tools/results.ts";
 import type { LoadFiles } from "./files.ts";
+
+/**
+ * Whether an answer may refer to files, which is cheaper to see than to search it: its text has the structured content, except
+ * for those of wrapped servers.
+ */
+const mayRefer = ({ content, _meta, [ABOUT]: about }: ToolAnswer): boolean =>
+  about?.files !== undefined ||
+  _meta?.[FILES_META] !== undefined ||
+  content.some((part) => part.type === "text" && part.text.includes(FILE_PATH));
 
 export const files = (load: LoadFiles): EdgeFeature => ({
   name: "files",
@@ -13,7 +21,7 @@ export const files = (load: LoadFiles): EdgeFeature => ({
     ({ job }) =>
     async (call, next) => {
       const result = await next();
-      if (!isToolAnswer(result)) return result;
+      if (!isToolAnswer(result) || !mayRefer(result)) return result;
       const referring = referringIn(result, job);
       if (filesIn(referring, 1).length === 0) return result;
       const { caller, request } = call.request.scope;
@@ -23,7 +31,7 @@ export const files = (load: LoadFiles): EdgeFeature => ({
         : loaded.shown(result, referring, caller, knowsLinks(request.headers));
     },
   resources: {
-    costOf: (uri) => (mayHaveFiles(uri) ? { access: ["read"] } : undefined),
+    costOf: (uri) => (uri.includes(FILE_PATH) ? { access: ["read"] } : undefined),
     async read(uri, { scope, signal }) {
       const file = await (await load()).resource(scope.store, uri, scope.caller, signal);
       if ("refusal" in file) throw new ProtocolError(ErrorCode.InvalidParams, file.refusal, { uri });

@@ -1,6 +1,6 @@
 /** Serves browsers: the files of the pages, and the data that MCP does not have. Pages do everything else at `/mcp`. */
 import type { Caller } from "../../core/author/caller.ts";
-import { mayHaveFiles, referringPart } from "../../core/author/file.ts";
+import { FILE_PATH, referringPart } from "../../core/author/file.ts";
 import { currentJobOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
@@ -45,7 +45,7 @@ export async function showServer(c: Visit, { pages }: PageOptions): Promise<Resp
 /** Shows a caller its own job. */
 export async function showJob(c: Visit, options: PageOptions): Promise<Response> {
   const { caller, limitKey } = c.var;
-  return showJobTo(c, { caller, limitKey, isOwner: true }, options);
+  return showJobTo(c, { caller, limitKey: limitKey(), isOwner: true }, options);
 }
 
 /** Shows the job of a link. The link leads to the job of its caller, even if the viewer has a job of the same name. */
@@ -83,7 +83,7 @@ async function showJobTo(c: Visit, { caller, limitKey, isOwner }: Viewer, option
   const referring = promise.job.answers ? referringPart(promise) : shown;
   // A link leads to one job: references there to files of other jobs may come from outside.
   const only = isOwner ? undefined : name;
-  const files = mayHaveFiles(JSON.stringify(shown)) && (await options.filesIn(referring, caller, only));
+  const files = JSON.stringify(shown).includes(FILE_PATH) && (await options.filesIn(referring, caller, only));
   const page = { ...shown, ...(task && { task }), ...(files && { files }), may_write: isOwner };
   return c.json(page, 200, PRIVATE);
 }

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { BESIDES_KINDS, isPaused, type Paused, PausedJobs, pausedIn } from "../../core/jobs/paused-jobs.ts";
+import { BESIDES_KINDS, isPaused, PausedJobs, pausedIn } from "../../core/jobs/paused-jobs.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
@@ -13,7 +13,7 @@ const MAX_KINDS = 1_000;
 /** Knows which jobs operators have paused, as of a few seconds ago. */
 export class Pauses {
   /** By kind. */
-  readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined; paused: Paused }>;
+  readonly #pauses: LRUCache<string, { pause: PromiseRecord | undefined }>;
 
   /** `leaseTimeMs`: the length of a task's lease, which is also how long an unreachable server is retried. */
   constructor(client: ResonateClient, namespace: string, leaseTimeMs: number) {
@@ -22,17 +22,15 @@ export class Pauses {
       max: MAX_KINDS,
       ttl: Math.min(MAX_REUSE_MS, Math.ceil(REUSE_SHARE * leaseTimeMs)),
       ignoreFetchAbort: true,
-      fetchMethod: async (kind) => {
-        const pause = await jobs.find(kind, leaseTimeMs);
-        return { pause, paused: pausedIn(pause) };
-      },
+      fetchMethod: async (kind) => ({ pause: await jobs.find(kind, leaseTimeMs) }),
     });
   }
 
   /** The id of the promise that is pending while a job is paused; undefined if it is not. `job`: its id without the namespace. */
   async find(job: string, kind: string): Promise<string | undefined> {
     const [ofKind, besides] = await Promise.all([this.#pauses.fetch(kind), this.#pauses.fetch(BESIDES_KINDS)]);
-    return ofKind?.pause?.id ?? (besides && isPaused(besides.paused, job) ? besides.pause?.id : undefined);
+    if (ofKind?.pause) return ofKind.pause.id;
+    return besides?.pause && isPaused(pausedIn(besides.pause), job) ? besides.pause.id : undefined;
   }
 
   /** Forgets the answers for jobs of a kind. */

@@ -3,11 +3,11 @@ import type { Around } from "../../core/around.ts";
 import type { ClientResponse, EdgeFeature } from "../../core/feature.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { isRecord } from "../../core/resonate/json.ts";
-import { showsForms } from "../../core/tools/abilities.ts";
-import { type CallRequest, type CallResult, isToolAnswer, type ToolCall } from "../../core/tools/call-feature.ts";
+import { abilitiesOf } from "../../core/tools/abilities.ts";
+import type { CallRequest, CallResult, ToolCall } from "../../core/tools/call-feature.ts";
 import { type JobHandles, promiseOf } from "../../core/tools/job-handles.ts";
-import { type InputRequiredResult, isInputRequired } from "../../core/tools/mcp.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import type { InputRequiredResult } from "../../core/tools/mcp.ts";
+import { ABOUT, isInputRequired, isToolAnswer } from "../../core/tools/present.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { ToolError } from "../../core/tools/tool.ts";
 import { answerQuestions } from "./answer.ts";
@@ -89,7 +89,7 @@ export function questions(handles: JobHandles): EdgeFeature {
     context: (request, tool) => ({ asks: request.showsForms && tool?.resume !== undefined }),
     // Nothing is stored: the session id itself says that its client shows forms.
     session: async (declared, { caller }) =>
-      showsForms(declared) ? handles.seal(FORMS, caller.id, Date.now()) : undefined,
+      abilitiesOf(declared).showsForms ? handles.seal(FORMS, caller.id, Date.now()) : undefined,
     responseIn(message): ClientResponse | undefined {
       const answer = answerIn(message);
       if (!answer) return undefined;

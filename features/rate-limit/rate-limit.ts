@@ -52,7 +52,8 @@ const tooMuch = (max: number, weight: number): LimitReached => ({
 /** Charges callers for their requests. */
 export const limitRate = (limit: RateLimit): Middleware =>
   async function limitRateOf(c, next) {
-    const { limitKey: key, requester, bounds = [] } = c.var;
+    const { limitKey, requester, bounds = [] } = c.var;
+    const key = limitKey();
     // The request itself, before its body is read; the rest of its weight is charged once it is known.
     const limited = await limit(key, { weight: 1 });
     if (limited) return limitedResponse(limited);
@@ -80,6 +81,15 @@ class Meter implements RequestBound {
     this.#charged = Math.max(this.#charged, weight);
     const limited = weight > 1 ? await this.#limit(this.#key, { weight: weight - 1, of: weight }) : undefined;
     return limited && limitedResponse(limited);
+  }
+
+  renew(scope: RequestScope): void {
+    void this.charge(scope);
+  }
+
+  /** Charges the rest of what the request has taken. */
+  release(scope: RequestScope): void {
+    void this.charge(scope);
   }
 
   /** Charges what the request has taken beyond its weight. */

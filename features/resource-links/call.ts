@@ -1,6 +1,6 @@
 /** Adds links to results that an answer only summarizes. Revisions before 2025-06-18 have no links in results. */
-import { type CallFeature, isToolAnswer } from "../../core/tools/call-feature.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import type { CallFeature } from "../../core/tools/call-feature.ts";
+import { ABOUT, isToolAnswer } from "../../core/tools/present.ts";
 import { knowsLinks } from "../../core/tools/results.ts";
 
 export const resourceLinks: CallFeature = {

@@ -6,13 +6,12 @@ import type { StartedJob } from "../../core/jobs/caller-record.ts";
 import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { viewOf } from "../../core/jobs/status.ts";
-import { decodeValue, getOf } from "../../core/resonate/codec.ts";
+import { decodeValue, getOf, partsIn } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { orUnread } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { endOf } from "../../core/resonate/deadline.ts";
 import { outputId } from "../../core/resonate/ids.ts";
-import { partsIn } from "../../core/resonate/parts.ts";
 import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
 import type { LoggedEvent } from "../events/event-log.ts";
 

@@ -3,14 +3,9 @@ import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { reasonOf } from "../../core/jobs/line-log.ts";
 import { limitId } from "../../core/resonate/ids.ts";
 import { pause } from "../../core/resonate/pacing/backoff.ts";
-import { Turns } from "../../core/resonate/pacing/fair-semaphore.ts";
+import { Turns } from "../../core/resonate/pacing/slots.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
-
-/**
- * How many attempts may be under way at once in the whole deployment, each for up to `time` milliseconds; or how many may
- * begin within `per` milliseconds.
- */
-export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
+import type { Limit, TakeLimit } from "./step.ts";
 
 /** How soon all slots are tried again if no end of a reservation is reported, in milliseconds. */
 const TRY_AGAIN_AFTER_MS = 2_000;
@@ -35,12 +30,12 @@ export class Limits {
    * @throws {LeaseLost} when no slot can be reserved
    * @throws the reason that `signal` is aborted with
    */
-  take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
-    const name = limitId(this.#host.namespace, limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`);
-    const queue = this.#queues.get(name) ?? new LimitQueue(name, this.#host);
+  readonly take: TakeLimit = (limit, owner, signal) => {
+    const name = limit.per === undefined ? limit.name : `${limit.name} per ${limit.per}`;
+    const queue = this.#queues.get(name) ?? new LimitQueue(limitId(this.#host.namespace, name), this.#host);
     this.#queues.set(name, queue);
     return queue.take(limit, owner, signal);
-  }
+  };
 }
 
 interface WaitingAttempt {
@@ -53,7 +48,8 @@ interface WaitingAttempt {
 
 /** The attempts of this worker that wait for a slot of one limit. */
 class LimitQueue {
-  readonly #name: string;
+  /** The prefix of the ids of its slots. */
+  readonly #id: string;
   readonly #host: SlotHost;
   readonly #waiting = new Set<WaitingAttempt>();
   readonly #turns = new Turns();
@@ -62,8 +58,8 @@ class LimitQueue {
   #isFilling = false;
   #freed = Promise.withResolvers<void>();
 
-  constructor(name: string, host: LimitHost) {
-    this.#name = name;
+  constructor(id: string, host: LimitHost) {
+    this.#id = id;
     this.#host = { ...host, skew: 0, onFreed: () => this.#freed.resolve() };
   }
 
@@ -130,7 +126,7 @@ class LimitQueue {
   /** A slot for an attempt; undefined when other workers have all of them. */
   async #reserve({ limit, time, per }: Limit): Promise<LimitSlot | undefined> {
     while (this.#slots.length < limit) {
-      this.#slots.push(new LimitSlot(this.#host, this.#name, this.#slots.length));
+      this.#slots.push(new LimitSlot(this.#host, this.#id, this.#slots.length));
     }
     const available = this.#slots.slice(0, limit).filter((slot) => !this.#reserved.has(slot));
     // Begins with a random slot, so that workers which look at the same time seldom try the same one.

@@ -2,13 +2,18 @@
 import { MINUTE, NondeterminismError, type StepOptions } from "../../core/author/context.ts";
 import type { Attempt } from "../../core/engine/step-feature.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { Limit } from "./limits.ts";
 
 /** How long an attempt holds a place of its `concurrency` while it waits for its `rate`. */
 const MAX_PLACE_WHILE_WAITING_MS = MINUTE;
 
 /** How long an attempt may take that holds a place, if its step does not say. */
 const DEFAULT_TIMEOUT_MS = MINUTE;
+
+/**
+ * How many attempts may be under way at once in the whole deployment, each for up to `time` milliseconds; or how many may
+ * begin within `per` milliseconds.
+ */
+export type Limit = { name: string; limit: number } & ({ time: number; per?: never } | { per: number; time?: never });
 
 /** Waits until one more attempt may begin, in turns by owner; resolves with the function that frees its place. */
 export type TakeLimit = (limit: Limit, owner: string, signal: AbortSignal) => Promise<() => void>;

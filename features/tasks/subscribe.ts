@@ -10,7 +10,7 @@ import type { Settlement } from "../../core/jobs/settlements.ts";
 import { mayTell } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { type Declared, knowsTasks, showsForms } from "../../core/tools/abilities.ts";
+import { abilitiesOf, type Declared } from "../../core/tools/abilities.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { findPromise } from "../../core/tools/job-handles.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
@@ -60,8 +60,9 @@ export async function subscribe(
   }
   // The SDK has checked their form.
   const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
+  const { declaresTasks, showsForms } = abilitiesOf(declared);
   const { taskIds: asked, resourceSubscriptions: uris } = notifications;
-  if (asked && !knowsTasks(declared)) return jsonRpcError(id, missingTasksCapability(), 400);
+  if (asked && !declaresTasks) return jsonRpcError(id, missingTasksCapability(), 400);
 
   let tasks: Watched[];
   try {
@@ -82,7 +83,7 @@ export async function subscribe(
       });
       const onChange = async (task: DetailedTask, promise: DurablePromise) =>
         notify("notifications/tasks", await withFiles(service, task, promise, scope.caller));
-      const audience = { showsForms: showsForms(declared), kept: service.kept };
+      const audience = { showsForms, kept: service.kept };
       const onUpdated = (uri: string) => notify("notifications/resources/updated", { uri });
       await Promise.all([watchTasks(scope.store, tasks, audience, onChange, signal), watch?.(uris, signal, onUpdated)]);
       // All tasks have ended; by the protocol, the response to the request says that nothing more will come.

@@ -1,8 +1,9 @@
 /** The Tasks extension: calls whose job clients follow as a task, and the methods for that. */
 import type { EdgeFeature } from "../../core/feature.ts";
 import type { CallFeature } from "../../core/tools/call-feature.ts";
-import { isInputRequired, TASKS } from "../../core/tools/mcp.ts";
+import { TASKS } from "../../core/tools/mcp.ts";
 import type { Method } from "../../core/tools/method.ts";
+import { isInputRequired } from "../../core/tools/present.ts";
 import { taskMethods } from "./methods.ts";
 import { createTask, missingTasksCapability, type TaskService } from "./service.ts";
 

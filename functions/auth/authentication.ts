@@ -8,7 +8,7 @@ import type { Verified } from "./refusal.ts";
 
 /** Admits everybody as one caller, who may do everything. The limits count for each address. */
 export const admitAnyone: Middleware = function admitAnyoneAs(c, next) {
-  admit(c, { caller: ANYONE, scopes: [] }, clientAddress(c.req.raw) ?? ANYONE.label);
+  admit(c, { caller: ANYONE, scopes: [] }, () => clientAddress(c.req.raw) ?? ANYONE.label);
   return next();
 };
 
@@ -24,7 +24,7 @@ export const authenticate = (auth: Auth, tries: RefusedTries): Middleware =>
       if (isGuess && verified.status === 401) tries.add(request);
       return verified;
     }
-    admit(c, verified, verified.caller.key);
+    admit(c, verified, () => verified.caller.key);
     return next();
   };
 
@@ -39,7 +39,11 @@ export const authorize = (check: NonNullable<Auth["authorize"]>): Middleware =>
 /** Whether a request carries something that may be a token. */
 export const presentsToken = ({ headers }: Request): boolean => headers.has("authorization");
 
-function admit(c: Visit, { caller, scopes, expires = Number.POSITIVE_INFINITY }: Verified, limitKey: string): void {
+function admit(
+  c: Visit,
+  { caller, scopes, expires = Number.POSITIVE_INFINITY }: Verified,
+  limitKey: () => string,
+): void {
   c.set("caller", caller);
   c.set("scopes", scopes);
   c.set("expires", expires);

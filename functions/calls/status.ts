@@ -17,9 +17,9 @@ import {
   WaitingFor,
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
+import { partsIn } from "../../core/resonate/codec.ts";
 import { unreadIn } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { partsIn } from "../../core/resonate/parts.ts";
 import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import { PROGRESS_INTERVAL } from "../../core/tools/job-tool.ts";

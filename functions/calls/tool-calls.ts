@@ -4,20 +4,14 @@ import { NotStarted } from "../../core/author/job.ts";
 import { SearchRefused } from "../../core/resonate/connection/failures.ts";
 import { abilitiesOf } from "../../core/tools/abilities.ts";
 import { check } from "../../core/tools/arguments.ts";
-import {
-  type CallFeature,
-  type CallRequest,
-  type CallResult,
-  isToolAnswer,
-  type ToolCall,
-} from "../../core/tools/call-feature.ts";
+import type { CallFeature, CallRequest, CallResult, ToolCall } from "../../core/tools/call-feature.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
-import { type CallToolResult, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import { type CallToolResult, ErrorCode, ProtocolError, type ToolAnnotations } from "../../core/tools/mcp.ts";
+import { ABOUT, isToolAnswer } from "../../core/tools/present.ts";
+import type { Access } from "../../core/tools/request-scope.ts";
 import { type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
-import { mayRepeat } from "./tool-access.ts";
 
 export interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
@@ -32,8 +26,10 @@ interface Options {
 }
 
 /** A tool, and its call with the features that concern it. */
-interface OfferedTool {
+export interface OfferedTool {
   tool: Tool;
+  /** Whether a call reads or writes jobs, by the tool's own hints. */
+  access: Access;
   run(call: ToolCall): Promise<CallResult>;
 }
 
@@ -48,6 +44,7 @@ export class ToolCalls {
     this.#options = options;
     const offered = (tool: Tool): OfferedTool => ({
       tool,
+      access: accessOf(tool),
       run: around(
         features.map((feature) => feature.call?.(tool)),
         callTool,
@@ -60,8 +57,8 @@ export class ToolCalls {
     return [...this.#tools.values()].map(({ tool }) => tool.listing);
   }
 
-  find(name: unknown): Tool | undefined {
-    return this.#tools.get(name)?.tool;
+  find(name: unknown): OfferedTool | undefined {
+    return this.#tools.get(name);
   }
 
   /** Whether a call of a tool that may take long does so for such a client, so that its answer should be streamed. */
@@ -75,7 +72,7 @@ export class ToolCalls {
    * @throws {ProtocolError} for a tool that does not exist, or that needs a capability the client did not declare
    */
   async call(name: string, args: Record<string, unknown>, request: CallRequest): Promise<CallResult> {
-    const offered = this.#tools.get(name);
+    const offered = this.find(name);
     if (!offered) {
       const known = [...this.#tools.keys()].join(", ");
       throw new ProtocolError(
@@ -120,7 +117,9 @@ export class ToolCalls {
       },
       now,
       until: scope.until,
-      client: scope.client,
+      get client() {
+        return scope.client;
+      },
       tasks: false,
       asks: false,
       ...(advise && { advise }),
@@ -179,6 +178,18 @@ export const bareRequest = (scope: CallRequest["scope"], signal: AbortSignal): C
   inputResponses: {},
   cancelsByLeaving: false,
 });
+
+/** What a call may do. A tool that starts jobs writes, even if it declares itself read-only. */
+function accessOf({ job, listing }: Tool): Access {
+  const { readOnlyHint } = (listing.annotations ?? {}) as ToolAnnotations;
+  return readOnlyHint === true && !job ? "read" : "write";
+}
+
+/** Whether a repeat of a call is safe, unless the tool says otherwise during the call. */
+function mayRepeat({ job, listing }: Tool): boolean {
+  const { readOnlyHint, idempotentHint } = (listing.annotations ?? {}) as ToolAnnotations;
+  return job !== undefined || readOnlyHint === true || idempotentHint === true;
+}
 
 function errorResult(text: string): CallToolResult {
   return { isError: true, content: [{ type: "text", text }] };

@@ -15,13 +15,15 @@ import { isStream, MAX_STREAM_MS } from "./event-stream.ts";
 class CallerRequest implements RequestScope {
   readonly caller: Caller;
   readonly line: RequestLine;
+  readonly limitKey: () => string;
   readonly request: Request;
-  readonly client: string;
   readonly waitUntil: RequestScope["waitUntil"];
   readonly #bounds: readonly RequestBound[];
   store: RemoteStore;
   until: number;
   cancelled?: AbortSignal;
+  /** Whether a stream has been opened as its answer. */
+  hasStream = false;
 
   constructor(
     { req, var: { caller, line, expires, limitKey, requester, bounds = [] } }: Visit,
@@ -30,17 +32,21 @@ class CallerRequest implements RequestScope {
   ) {
     this.caller = caller;
     this.line = line;
+    this.limitKey = limitKey;
     this.request = req.raw;
-    this.client = JSON.stringify([limitKey, req.header("user-agent") ?? null]);
     this.waitUntil = waitUntil;
     this.store = store.as(caller, line.requestId, requester);
     this.until = Math.min(Date.now() + MAX_STREAM_MS, expires);
     this.#bounds = bounds;
   }
 
+  get client(): string {
+    return JSON.stringify([this.limitKey(), this.request.headers.get("user-agent")]);
+  }
+
   async checkLimits(cost: RequestCost): Promise<Response | undefined> {
     for (const bound of this.#bounds) {
-      const refusal = await bound.check?.(cost);
+      const refusal = (await bound.check?.(cost)) ?? (cost.streams ? bound.checkStream?.(this) : undefined);
       if (refusal) return refusal;
     }
     return undefined;
@@ -55,19 +61,17 @@ class CallerRequest implements RequestScope {
   }
 
   slot(): StreamSlot {
-    for (const bound of this.#bounds) bound.open?.();
+    this.hasStream = true;
+    for (const bound of this.#bounds) bound.open?.(this);
     return this;
   }
 
   renew(): void {
     for (const bound of this.#bounds) bound.renew?.(this);
-    void this.charge();
   }
 
-  /** Ends the request. The rest of what it has taken is charged. */
   release(): void {
-    for (const bound of this.#bounds) bound.release?.();
-    void this.charge();
+    for (const bound of this.#bounds) bound.release?.(this);
   }
 }
 
@@ -84,7 +88,7 @@ export async function serveCaller(c: Visit, store: RemoteStore, service: CallerS
     response = await service.serve(c.req.raw, scope);
     return response;
   } finally {
-    // The rest of a stream is charged when it ends.
-    if (!response || !isStream(response)) scope.release();
+    // A stream releases the request when it ends.
+    if (!scope.hasStream || !response || !isStream(response)) scope.release();
   }
 }

@@ -6,10 +6,13 @@ export const LogLevel = z.enum(LEVELS);
 export type LogLevel = z.infer<typeof LogLevel>;
 
 export class EdgeLog {
+  /** Whether lines of the level info are written. */
+  readonly isInformative: boolean;
   readonly #level: number;
 
   constructor(level: LogLevel) {
     this.#level = LEVELS.indexOf(level);
+    this.isInformative = this.#level <= LEVELS.indexOf("info");
   }
 
   info(message: string, fields: object): void {

@@ -29,6 +29,7 @@ class RequestLog implements RequestLine {
   readonly #log: EdgeLog;
   readonly #began = Date.now();
   readonly #listeners: ((entry: RequestEntry) => void)[] = [];
+  /** The status of a response whose tool is still at work. */
   #status: number | undefined;
   #isHeld = false;
 
@@ -43,27 +44,24 @@ class RequestLog implements RequestLine {
 
   release(): void {
     this.#isHeld = false;
-    this.#write();
+    if (this.#status !== undefined) this.answered(this.#status);
   }
 
   onWritten(listener: (entry: RequestEntry) => void): void {
     this.#listeners.push(listener);
   }
 
+  /** Writes the line, unless the tool is still at work. */
   answered(status: number): void {
-    this.#status = status;
-    this.#write();
-  }
-
-  #write(): void {
-    if (this.#isHeld || this.#status === undefined) return;
+    this.#status = this.#isHeld ? status : undefined;
+    if (this.#isHeld || !(this.#log.isInformative || this.#listeners.length > 0)) return;
     const entry: Omit<RequestEntry, "began"> = {
       request_id: this.requestId,
       method: this.method && printable(this.method),
       tool: this.tool && printable(this.tool),
       job: this.job && printable(this.job),
       caller: this.caller,
-      status: this.#status,
+      status,
     };
     this.#log.info("request", {
       ...entry,
@@ -71,6 +69,5 @@ class RequestLog implements RequestLine {
       trace_id: this.trace && traceIdIn(this.trace.traceparent),
     });
     for (const listener of this.#listeners) listener({ ...entry, began: this.#began });
-    this.#status = undefined;
   }
 }

@@ -1,8 +1,7 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { jsonOf } from "../../core/resonate/json.ts";
+import { isTooDeep, jsonOf, MAX_DEPTH } from "../../core/resonate/json.ts";
 import { BODY_TIME, readBytes } from "../../core/resonate/read-bytes.ts";
-import { isTooDeep, MAX_DEPTH } from "../http/body-depth.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;

@@ -33,13 +33,20 @@ export class McpEndpoint {
     const message = asMessage(parsed);
     if (!message) return this.#receive(request, parsed, weight, scope);
     this.#note(message, scope);
-    const cost = costOf(message, weight, this.#methods.get(message.method));
-    return (await scope.checkLimits(cost)) ?? this.#answer(request, message, cost, scope);
+    const method = this.#methods.get(message.method);
+    const cost: RequestCost = { weight: 1, access: [], streams: false, ...method?.cost?.(message.params) };
+    cost.weight = Math.max(cost.weight, weight);
+    return (await scope.checkLimits(cost)) ?? this.#answer(request, message, method, cost, scope);
   }
 
   /** Answers a request: by its method's row in the table, or else by the SDK. */
-  async #answer(request: Request, message: Message, { streams }: RequestCost, scope: RequestScope): Promise<Response> {
-    const method = this.#methods.get(message.method);
+  async #answer(
+    request: Request,
+    message: Message,
+    method: Method | undefined,
+    { streams }: RequestCost,
+    scope: RequestScope,
+  ): Promise<Response> {
     const plain = method?.form && asPlain(request.headers, message, method.form);
     const sdk = async (streamed = false, signal = request.signal, onEnd?: () => void) => {
       const named = withName(request, message);
@@ -48,7 +55,7 @@ export class McpEndpoint {
       return (await this.#sdk())({ request: judged, scope, parsedBody: message, streamed, onEnd });
     };
     const respond = async (result: () => Promise<object>) =>
-      plain && this.#responder.respond(message.id, plain, result);
+      plain && this.#responder.respond(message.id, plain, result());
     const isServed = plain && (method?.era === undefined || method.era === plain.era);
     const handle = isServed ? method?.handle : undefined;
     const response = method?.answer
@@ -95,10 +102,4 @@ export class McpEndpoint {
     this.#loaded ??= (await import("./answer-with-sdk.ts")).createSdk(this.#offered, this.#methods);
     return this.#loaded;
   }
-}
-
-/** What a request costs; `weight`: for its size alone. */
-function costOf({ params }: Message, weight: number, method: Method | undefined): RequestCost {
-  const cost: RequestCost = { weight: 1, access: [], streams: false, ...method?.cost?.(params) };
-  return { ...cost, weight: Math.max(cost.weight, weight) };
 }

@@ -14,8 +14,10 @@ import { CACHE, capabilities, listsOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { readJob } from "./job-resource.ts";
 import { HANDSHAKE_PARAMS } from "./message.ts";
-import { json, Responder } from "./respond.ts";
+import { Responder } from "./respond.ts";
 import { toolCall } from "./tool-call.ts";
+
+const JSON_TYPE = { "content-type": "application/json" };
 
 export type Methods = ReadonlyMap<string, Method>;
 
@@ -42,7 +44,7 @@ export function createMethods({ identity, calls, features }: Offered, inFlight: 
         const result = plain && results[plain.era];
         return result === undefined
           ? undefined
-          : json(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
+          : new Response(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`, { headers: JSON_TYPE });
       },
     };
   };
@@ -55,7 +57,7 @@ export function createMethods({ identity, calls, features }: Offered, inFlight: 
         serverInfo: info,
         instructions,
       };
-      const response = plain?.revision ? json(JSON.stringify({ jsonrpc: "2.0", id, result })) : await sdk();
+      const response = plain?.revision ? Response.json({ jsonrpc: "2.0", id, result }) : await sdk();
       const session = await sessionOf(Object(params.capabilities), features, scope);
       if (session !== undefined) response.headers.set("mcp-session-id", session);
       return response;
@@ -85,7 +87,7 @@ export function createMethods({ identity, calls, features }: Offered, inFlight: 
 function explained(method: Method, calls: ToolCalls): Method {
   const { handle } = method;
   if (!handle) return method;
-  return { ...method, handle: (params, request) => calls.explained(handle(params, request), request.signal) };
+  return { ...method, handle: async (params, request) => calls.explained(handle(params, request), request.signal) };
 }
 
 /** The session id for a client of 2025; undefined if no feature needs sessions. */

@@ -1,6 +1,7 @@
 /** JSON-RPC responses to plain requests. */
-import { ErrorCode, isInputRequired, ProtocolError, SERVER_INFO } from "../../core/tools/mcp.ts";
+import { ErrorCode, ProtocolError, SERVER_INFO } from "../../core/tools/mcp.ts";
 import type { Message, Plain } from "../../core/tools/method.ts";
+import { isInputRequired } from "../../core/tools/present.ts";
 
 /** The answers of a server that describes itself so. */
 export class Responder {
@@ -16,10 +17,10 @@ export class Responder {
     return { resultType: "complete", ...result, _meta: { ..._meta, [SERVER_INFO]: this.#info } };
   }
 
-  /** The JSON-RPC response to a request and its HTTP status; undefined if the SDK has to answer. */
-  async answerTo(id: Message["id"], { era }: Plain, result: () => Promise<object>) {
+  /** The JSON-RPC response to a request with this result, and its HTTP status; undefined if the SDK has to answer. */
+  async answerTo(id: Message["id"], { era }: Plain, result: Promise<object>) {
     try {
-      const value = await result();
+      const value = await result;
       // The SDK calls again, and checks that the client can answer the questions.
       if (isInputRequired(value)) return undefined;
       const message = { jsonrpc: "2.0", id, result: era === "modern" ? this.complete(value) : value };
@@ -36,12 +37,8 @@ export class Responder {
   }
 
   /** The same as a JSON response. */
-  async respond(id: Message["id"], plain: Plain, result: () => Promise<object>): Promise<Response | undefined> {
+  async respond(id: Message["id"], plain: Plain, result: Promise<object>): Promise<Response | undefined> {
     const answer = await this.answerTo(id, plain, result);
-    return answer && json(JSON.stringify(answer.message), answer.status);
+    return answer && Response.json(answer.message, { status: answer.status });
   }
-}
-
-export function json(body: string, status = 200): Response {
-  return new Response(body, { status, headers: { "content-type": "application/json" } });
 }

@@ -1,6 +1,6 @@
 /** The method `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
 import { isRecord } from "../../core/resonate/json.ts";
-import { knowsTasks } from "../../core/tools/abilities.ts";
+import { abilitiesOf } from "../../core/tools/abilities.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
 import type { CallRequest } from "../../core/tools/call-feature.ts";
 import { CLIENT_CAPABILITIES } from "../../core/tools/mcp.ts";
@@ -8,7 +8,6 @@ import type { Method, MethodRequest, Plain } from "../../core/tools/method.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
-import { accessOf } from "../calls/tool-access.ts";
 import type { ToolCalls } from "../calls/tool-calls.ts";
 import { eventStream } from "../http/event-stream.ts";
 import type { CallsInFlight } from "./in-flight.ts";
@@ -28,21 +27,23 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
   return {
     form: { params: ["name", "arguments"], namedBy: "name" },
     cost(params) {
-      const tool = calls.find(params.name);
+      const offered = calls.find(params.name);
       const weight = weightOfCall(params);
-      if (!tool) return { weight };
-      return { weight, access: [accessOf(tool)], streams: tool.waits && calls.waits(tool, declaredIn(params)) };
+      if (!offered) return { weight };
+      const { tool, access } = offered;
+      const streams = tool.waits && calls.waits(tool, abilitiesOf(Object(params._meta)[CLIENT_CAPABILITIES] ?? {}));
+      return { weight, access: [access], streams };
     },
     async answer(call) {
       const { message, plain, streams: isLong, request, scope, sdk } = call;
       const { id, params } = message;
       const { arguments: args = {} } = params;
-      const tool = calls.find(params.name);
+      const { tool } = calls.find(params.name) ?? {};
       if (!tool) return undefined;
       const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && tool.start);
       if (isOurs && !isLong) {
-        const work = () => calls.call(tool.name, args, requestOfPlain(plain, scope, request.signal));
-        const response = await responder.respond(id, plain, work);
+        const result = calls.call(tool.name, args, requestOfPlain(plain, scope, request.signal));
+        const response = await responder.respond(id, plain, result);
         if (response) return response;
       }
       // The response begins before the tool is done.
@@ -70,7 +71,7 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
       notify,
       ...reporting(plain.progressToken, notify),
     };
-    const answer = await responder.answerTo(call.message.id, plain, () => calls.call(tool.name, args, request));
+    const answer = await responder.answerTo(call.message.id, plain, calls.call(tool.name, args, request));
     if (answer && !isOver.aborted) send(answer.message);
   }
 }
@@ -85,11 +86,6 @@ interface StreamedCall {
   /** Aborted when the client cancels the call. */
   isOver: AbortSignal;
 }
-
-/** Whether a request, plain or not, declares that its client understands tasks. */
-const declaredIn = (params: Record<string, unknown>): { declaresTasks: boolean } => ({
-  declaresTasks: knowsTasks(Object(params._meta)[CLIENT_CAPABILITIES]),
-});
 
 /** What a plain request says about a call. */
 export function requestOfPlain(

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
-import { ownerTags } from "../../core/jobs/own-jobs.ts";
+import { Names } from "../../core/jobs/names.ts";
 import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
 import { childOf, encodeValue, RESERVATION } from "../../core/resonate/codec.ts";
 import { cleanUpId, feedEntryId, outputId, storedMarkId } from "../../core/resonate/ids.ts";
@@ -48,7 +48,11 @@ function deploy(most: number, bindings = {}) {
   let object = new CallerObject({ storage }, env);
   const idOf = (name: string) => KEY + name;
   const create = async (name: string, tag: string, minutes = 10) => {
-    const tags = { [RESERVATION]: tag, ...ownerTags(KEY, "timer"), "resonate:target": "poll://any@workers" };
+    const tags = {
+      [RESERVATION]: tag,
+      ...new Names([], "", KEY).ownerTags("timer"),
+      "resonate:target": "poll://any@workers",
+    };
     const data = {
       id: idOf(name),
       timeoutAt: Date.now() + minutes * MINUTE,

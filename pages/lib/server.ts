@@ -4,7 +4,7 @@ import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import type { JobStatus, JobView } from "../../core/jobs/status.ts";
-import { partsIn } from "../../core/resonate/parts.ts";
+import { partsIn } from "../../core/resonate/codec.ts";
 import type { FileView } from "../../features/files/files.ts";
 import type { Seen } from "../../functions/objects/seen.ts";
 import { readResult } from "./read-result.ts";

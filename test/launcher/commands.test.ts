@@ -1,5 +1,5 @@
 /** The command line as a user sees it: the output of each command, and the folder in which it runs. */
-import { copyFile } from "node:fs/promises";
+import { copyFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
@@ -72,6 +72,16 @@ describe.concurrent("durable-mcp-edge", () => {
       expect([exitCode, output], command).toEqual([1, expect.stringContaining(`${missing}`)]);
       expect(output.split("\n"), command).toHaveLength(1);
     }
+  });
+
+  test.each(["start", "deploy"])("%s refuses a project without the objects of its callers", async (command) => {
+    await using project = await makeProject();
+    const { path: cwd } = project;
+    const configuration = { name: "my-server", main: "edge.ts", compatibility_date: "2026-11-17" };
+    await writeFile(join(cwd, "wrangler.jsonc"), JSON.stringify(configuration));
+    const args = command === "start" ? ["start", "--memory"] : ["deploy", "--dry-run"];
+    const { exitCode, output } = await durable(args, { cwd });
+    expect([exitCode, output]).toEqual([1, expect.stringContaining("binds no CALLER")]);
   });
 });
 

@@ -27,8 +27,13 @@ export async function copyProject(): Promise<Folder> {
 /** The smallest project: an edge, a worker and a service for local runs, none of them from this product. */
 const FILES = {
   "package.json": JSON.stringify({ name: "@me/my-server", type: "module", "durable-mcp-edge": { local: "local.ts" } }),
-  "wrangler.jsonc": '{ "name": "my-server", "main": "edge.ts", "compatibility_date": "2026-11-17" } // mine',
-  "edge.ts": 'export default { fetch: () => Response.json({ served: "by my edge" }) };\n',
+  "wrangler.jsonc": `{
+  "name": "my-server", "main": "edge.ts", "compatibility_date": "2026-11-17", // mine
+  "durable_objects": { "bindings": [{ "name": "CALLER", "class_name": "CallerObject" }] }
+}`,
+  "edge.ts": `export class CallerObject {}
+export default { fetch: () => Response.json({ served: "by my edge" }) };
+`,
   "worker.ts": `import { createServer } from "node:http";
 const { HEALTH_PORT, ORDERS_URL, MY_SETTING } = process.env;
 const answer = JSON.stringify({ ORDERS_URL, MY_SETTING });

@@ -4,7 +4,7 @@ import { toStored } from "../../core/author/values.ts";
 import { LeaseLost, SETTLED } from "../../core/engine/job-lease.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
 import type { Send, Watch } from "../../core/engine/lease/lease.ts";
-import type { CallbackParam } from "../../core/engine/replay/commands/command.ts";
+import type { CallbackParam } from "../../core/engine/replay/commands/commands.ts";
 import type { ExecutionEnd, Runnable } from "../../core/engine/runtime.ts";
 import { fromBase64 } from "../../core/resonate/base64.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";

@@ -66,20 +66,22 @@ class OpenMeteo {
   async daily(period: Period, step: Step): Promise<DailyWeather> {
     const timeout = Math.min(this.#timeout, step.deadline - Date.now() - DEADLINE_MARGIN_MS);
     if (timeout <= 0) throw new Error("the job's time ran out while other requests were under way");
-    const { status, retryAfter, text } = await this.#get(this.#address(period), timeout, step);
+    const { status, headers, text } = await this.#get(this.#address(period), timeout, step);
     if (status === 200) return this.#usable(step, () => parseAnswer(text, period));
     const reason = reasonIn(text);
     const message = `Open-Meteo answered ${status}${reason === undefined ? "" : `: ${reason}`}`;
     const isTemporary = status === 408 || status === 429 || status >= 500;
     if (!isTemporary) throw new NonRetryableError(message);
+    const retryAfter = parseRetryAfter(headers.get("Retry-After"));
     throw retryAfter === undefined ? new Error(message) : new RetryableError(message, { retryAfter });
   }
 
   /** The result of `parse`, which throws for an unusable answer. */
-  #usable({ idempotencyKey, attempt }: Step, parse: () => DailyWeather): DailyWeather {
+  #usable(step: Step, parse: () => DailyWeather): DailyWeather {
     try {
       return parse();
     } catch (error) {
+      const { idempotencyKey, attempt } = step;
       const times = (this.#unusable.get(idempotencyKey) ?? 0) + 1;
       this.#unusable.set(idempotencyKey, times);
       if (times < MAX_UNUSABLE_ANSWERS) throw error;
@@ -106,7 +108,7 @@ class OpenMeteo {
       const { status, headers } = response;
       const text = await readText(response);
       statusClass = `${Math.floor(status / 100)}xx`;
-      return { status, retryAfter: parseRetryAfter(headers.get("Retry-After")), text };
+      return { status, headers, text };
     } catch (error) {
       throw new Error(failureOf(error, timeout), { cause: error });
     } finally {

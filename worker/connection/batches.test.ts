@@ -6,8 +6,7 @@ import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { LINES } from "../../core/resonate/connection/protocol.ts";
 import { startResonate } from "../../server/node/http.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
-import { batched } from "./batches.ts";
-import { post } from "./post.ts";
+import { batched, post } from "./exchange.ts";
 
 const cleanup: (() => void)[] = [];
 afterEach(() => {

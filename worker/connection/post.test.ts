@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { execa } from "execa";
 import { afterEach, expect, test } from "vitest";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
-import { post } from "./post.ts";
+import { post } from "./exchange.ts";
 
 let server: HttpServer | undefined;
 afterEach(() => server?.[Symbol.asyncDispose]());
@@ -65,7 +65,7 @@ test("follows a server that has moved", async () => {
 
 test("uses the proxy that the environment names", async () => {
   const url = await serve((req, res) => void res.end(`${req.method} ${req.url}`));
-  const path = join(import.meta.dirname, "post.ts");
+  const path = join(import.meta.dirname, "exchange.ts");
   const program = `const { post } = await import(${JSON.stringify(path)});
 console.log((await post("http://resonate.example/", "{}", { timeout: 10_000 })).text);`;
   const env = { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: url };

@@ -35,7 +35,7 @@ export function functionsOf(
   return (promise) => {
     const stored = StoredCall.safeParse(decodeValue(promise.param)).data;
     if (!stored) return undefined;
-    const call: JobCall = { ...stored, seed: seedOf(stored, promise) };
+    const call: JobCall = { ...stored, seed: stored.seed ?? seedOf(promise) };
     const implementation = byKind.get(call.func);
     if (!implementation) {
       const isOwn = features.some(({ functions }) => functions?.includes(call.func));

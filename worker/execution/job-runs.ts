@@ -1,18 +1,17 @@
-/** Prepares and executes the functions of jobs. */
+/** Prepares and executes the functions of jobs, and stores how they have ended. */
 import type * as z from "zod";
 import type { Metrics } from "../../core/author/context.ts";
 import { type Implementation, nextArgs } from "../../core/author/implement.ts";
-import type { Job } from "../../core/author/job.ts";
+import { storedError } from "../../core/author/values.ts";
 import { Execution } from "../../core/engine/execution.ts";
 import { beginRun } from "../../core/engine/runs.ts";
 import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
-import type { StepFeature } from "../../core/engine/step-feature.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import { ownerOf } from "../../core/jobs/durable-promise.ts";
-import { logOf } from "../../core/jobs/line-log.ts";
+import { logOf, stackOf } from "../../core/jobs/line-log.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { JobCode, JobMemory, JobRun, JobTask, NextRun, Observe } from "../../core/jobs/task-feature.ts";
-import { conclude } from "./conclude.ts";
+import type { Ending, JobCode, JobMemory, JobRun, JobTask, NextRun, Observe } from "../../core/jobs/task-feature.ts";
+import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import { environmentsOf } from "./functions.ts";
 import type { JournalCache } from "./journal-cache.ts";
 
@@ -26,6 +25,12 @@ interface JobRunsOptions {
   journals: JournalCache;
   observe: Observe;
 }
+
+/** What all executions of a kind of job share. */
+type SharedRuntime = Pick<
+  Runtime,
+  "nextArgs" | "errors" | "budget" | "events" | "env" | "steps" | "metrics" | "start" | "cancel"
+>;
 
 const NO_METRICS: Metrics = { count() {}, observe() {} };
 
@@ -43,8 +48,8 @@ const NOT_HERE = {
 export class JobRuns {
   readonly #options: JobRunsOptions;
   readonly #environments: ReadonlyMap<z.ZodType, unknown>;
-  /** What features do around the steps of each kind of job. */
-  readonly #steps = new Map<string, readonly StepFeature[]>();
+  /** By kind. */
+  readonly #shared = new Map<string, SharedRuntime>();
 
   /** @throws {Error} naming the variables that an implementation needs and the environment lacks */
   constructor(options: JobRunsOptions) {
@@ -54,16 +59,18 @@ export class JobRuns {
 
   /** Prepares an execution of a job's function, which `stop` aborts. */
   prepare(task: JobTask & { code: JobCode }, memory: JobMemory, stop: AbortController): JobRun {
-    const { observe } = this.#options;
+    const { observe, store } = this.#options;
+    const { promise, log, code } = task;
     const run: JobRun = {
       ...task,
       memory,
       stop,
       args: task.call.args[0],
       runtime: {
-        ...this.#servicesFor(task),
+        ...(this.#shared.get(code.implementation.job.kind) ?? this.#share(code.implementation)),
         ...factsOf(task),
-        ...definitionOf(task.code.implementation.job),
+        log: logOf(log),
+        promiseOf: (name) => store.onBehalfOf(promise.id).idOf(name),
         signal: stop.signal,
         onState: (state) => {
           run.state = state;
@@ -82,22 +89,20 @@ export class JobRuns {
     return run;
   }
 
-  /** What a function may use of this worker, besides what features add. */
-  #servicesFor({ promise, log, code }: JobTask & { code: JobCode }) {
-    const { env } = code.implementation;
-    return {
-      env: env ? this.#environments.get(env) : {},
-      log: logOf(log),
-      promiseOf: (name: string) => this.#options.store.onBehalfOf(promise.id).idOf(name),
-      steps: this.#steps.get(code.implementation.job.kind) ?? this.#stepsOf(code.implementation.job),
+  /** What all executions of a kind of job share: what its definition says, and what a function may use of this worker. */
+  #share({ job, env }: Implementation): SharedRuntime {
+    const { errors, budget, events } = job;
+    const shared = {
       ...NOT_HERE,
+      nextArgs: (args: unknown) => nextArgs(job, args),
+      errors,
+      budget,
+      events,
+      env: env ? this.#environments.get(env) : {},
+      steps: this.#options.features.filter(({ isFor }) => !isFor || isFor(job)),
     };
-  }
-
-  #stepsOf(job: Job): readonly StepFeature[] {
-    const steps = this.#options.features.filter(({ isFor }) => !isFor || isFor(job));
-    this.#steps.set(job.kind, steps);
-    return steps;
+    this.#shared.set(job.kind, shared);
+    return shared;
   }
 
   /** Executes the newest run of a job and the runs that follow it, until one does not continue as another. @throws {LeaseLost} */
@@ -145,8 +150,64 @@ function factsOf({ name, promise, call }: JobTask) {
   };
 }
 
-/** What the definition of a job says about its execution. */
-function definitionOf(job: Job): Pick<Runtime, "nextArgs" | "errors" | "budget" | "events"> {
-  const { errors, budget, events } = job;
-  return { nextArgs: (args) => nextArgs(job, args), errors, budget, events };
+/** Stores how the function of a job has ended. @throws {LeaseLost} */
+async function conclude(
+  run: JobRun,
+  end: JobEnd,
+  { journals, observe }: { journals: JournalCache; observe: Observe },
+): Promise<Ending> {
+  run.end = end;
+  switch (end.kind) {
+    case "complete":
+    case "failed":
+      return settle(run, end, observe);
+    case "asleep":
+      run.memory.journal.version = run.lease.version;
+      journals.put(run.promise, run.memory);
+      await observe({ type: "asleep", run });
+      return "asleep";
+    case "blocked":
+      return block(run, end.reason, observe);
+  }
+}
+
+/** Settles the promise of a job. */
+async function settle(
+  run: JobRun,
+  end: Extract<JobEnd, { kind: "complete" | "failed" }>,
+  observe: Observe,
+): Promise<"complete" | "failed"> {
+  const { promise, lease, memory, log } = run;
+  const outcome = end.kind;
+  await observe({ type: "ends", task: run });
+  const error = end.kind === "failed" ? storedError(end.error) : undefined;
+  const storedBytes = memory.journal.storedBytes + memory.journal.outsideBytes;
+  if (end.kind === "complete") await lease.fulfill("resolved", end.value, storedBytes);
+  else await lease.fulfill("rejected", error, storedBytes);
+  const durationMs = Date.now() - promise.createdAt;
+  const reason = error?.message;
+  // The stack is for the author of the function; callers get the reason only.
+  const stack = end.kind === "failed" ? stackOf(end.error) : undefined;
+  log.info(
+    {
+      outcome,
+      duration_ms: durationMs,
+      ...(reason !== undefined && { reason }),
+      ...(stack !== undefined && { error: { stack } }),
+    },
+    "job done",
+  );
+  await observe({ type: "ended", task: run, outcome, durationMs, reason, stack });
+  return outcome;
+}
+
+/** Suspends a job whose code does not fit. It is tried again from time to time: a worker with fitting code may be back. */
+async function block(run: JobRun, reason: string, observe: Observe): Promise<"blocked"> {
+  const { promise, lease, log } = run;
+  log.warn({ reason }, "job blocked");
+  await observe({ type: "blocked", task: run, reason });
+  const { id, due } = wakeupOf(promise.id, Date.now());
+  await lease.create(id, undefined, { due });
+  if (!(await lease.suspend([id]))) log.debug("blocked job tried again at once");
+  return "blocked";
 }

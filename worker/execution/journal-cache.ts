@@ -10,8 +10,6 @@ const MAX_BYTES = 64_000_000;
 /** The memory of a job besides its records. */
 const JOB_BYTES = 500;
 
-type JobPromise = Pick<PromiseRecord, "id" | "createdAt">;
-
 /** The journals of sleeping jobs. Records never change, so a journal that was read once need not be read again. */
 export class JournalCache {
   readonly #jobs: LRUCache<string, { memory: JobMemory; createdAt: number }>;
@@ -23,9 +21,12 @@ export class JournalCache {
     });
   }
 
-  /** The memory of a job, with its journal as the server has it. @throws {LeaseLost} */
+  /** Takes the memory of a job, with its journal as the server has it. @throws {LeaseLost} */
   async read({ promise, lease }: Pick<JobTask, "promise" | "lease">): Promise<JobMemory> {
-    const memory = this.take(promise);
+    const known = this.#jobs.get(promise.id);
+    this.#jobs.delete(promise.id);
+    // A job that was removed may have been started again under its id.
+    const memory = known?.createdAt === promise.createdAt ? known.memory : { journal: new Journal() };
     const { version } = lease;
     if (version > 1 && memory.journal.version !== version - 1) {
       memory.journal = await readNewest(
@@ -39,13 +40,6 @@ export class JournalCache {
     return memory;
   }
 
-  take({ id, createdAt }: JobPromise): JobMemory {
-    const known = this.#jobs.get(id);
-    this.#jobs.delete(id);
-    // A job that was removed may have been started again under its id.
-    return known?.createdAt === createdAt ? known.memory : { journal: new Journal() };
-  }
-
   /**
    * The number from which on the server has to send a job's records with its task, which was dispatched with this version. 0 if
    * all are remembered; undefined for a new task, which has none.
@@ -56,7 +50,7 @@ export class JournalCache {
     return journal?.version === version ? 0 : (journal?.last ?? 0) + 1;
   }
 
-  put({ id, createdAt }: JobPromise, memory: JobMemory): void {
+  put({ id, createdAt }: Pick<PromiseRecord, "id" | "createdAt">, memory: JobMemory): void {
     this.#jobs.set(id, { memory, createdAt });
   }
 }

@@ -9,8 +9,7 @@ import { localId, splitGeneration, splitKey } from "../../core/resonate/ids.ts";
 import { within } from "../../core/resonate/pacing/backoff.ts";
 import type { Executor } from "../execution/executor.ts";
 import type { FindFunction, TaskFunction } from "../execution/functions.ts";
-import type { Heartbeat } from "../execution/heartbeat.ts";
-import type { TaskLeases } from "../execution/task-leases.ts";
+import type { Heartbeat, TaskLeases } from "../execution/task-leases.ts";
 import { type TaskHandler, TaskQueue } from "./task-queue.ts";
 import { UnhandledTasks } from "./unhandled-tasks.ts";
 
@@ -64,7 +63,8 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   /** A queue for each kind of job, so that a kind that waits, for example for a slow service, does not delay the others. */
   readonly #queues = new Map<string, TaskQueue<ClaimedTask>>();
   readonly #claimed = new Set<ClaimedTask>();
-  readonly #unhandled = new UnhandledTasks((dispatch) => this.#enqueue(dispatch));
+  /** Undefined until the first of them. */
+  #unhandled: UnhandledTasks | undefined;
   readonly #releases = new PQueue({ concurrency: MAX_CONCURRENT_RELEASES });
   #running = 0;
   #isStopping = false;
@@ -79,13 +79,13 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   }
 
   dispatch(dispatch: Dispatch): void {
-    if (!this.#unhandled.postpone(dispatch)) this.#enqueue(dispatch);
+    if (!this.#unhandled?.postpone(dispatch)) this.#enqueue(dispatch);
   }
 
   /** Releases waiting tasks at once, and running ones that have not ended after `drainTimeoutMs`. */
   async stop(drainTimeoutMs: number): Promise<void> {
     this.#isStopping = true;
-    this.#unhandled.close();
+    this.#unhandled?.close();
     const idle = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
     const waiting = this.#release([...this.#claimed].filter(({ isRunning }) => !isRunning));
     await within(Promise.all([idle, waiting]), drainTimeoutMs);
@@ -102,7 +102,7 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   }
 
   #createQueue(kind: string): TaskQueue<ClaimedTask> {
-    const queue = new TaskQueue<ClaimedTask>(kind, this.#options.maxTasks, this);
+    const queue = new TaskQueue<ClaimedTask>(kind, this.#options.maxTasks, this, this.#parts.observe);
     this.#queues.set(kind, queue);
     return queue;
   }
@@ -111,10 +111,6 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
     const { maxTasks, maxQueued } = this.#options;
     const { isPerJob } = this.#parts.heartbeat;
     return maxTasks + (isPerJob ? Math.min(maxQueued, MAX_QUEUED_WITH_OWN_HEARTBEATS) : maxQueued);
-  }
-
-  queued(kind: string, change: number): void {
-    void this.#parts.observe({ type: "queued", kind, change });
   }
 
   /** Takes the lease on a dispatched task; undefined when another worker has it, the job has ended, or no function fits. */
@@ -145,6 +141,7 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
 
   async #releaseUnhandled({ task, promise }: Acquired, kind: string, name: string): Promise<void> {
     const { leases, observe, log } = this.#parts;
+    this.#unhandled ??= new UnhandledTasks((dispatch) => this.#enqueue(dispatch));
     const isFirst = this.#unhandled.record(task.id);
     log[isFirst ? "warn" : "debug"]({ job: name }, "no function for this job here");
     await observe({ type: "unhandled", kind, name, promise, isFirst });
@@ -152,13 +149,14 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   }
 
   async run(claimed: ClaimedTask): Promise<void> {
-    const { executor, heartbeat, observe } = this.#parts;
+    const { executor, heartbeat, observe, leaseTimeMs } = this.#parts;
     const { found, kind } = claimed;
     claimed.isRunning = true;
     this.#running += 1;
     void observe({ type: "executing", kind, change: 1 });
     try {
-      if (await this.#isStillOurs(claimed)) await executor.execute(claimed, found);
+      const hasWaited = performance.now() - claimed.claimedAt >= leaseTimeMs / 3;
+      if (!hasWaited || (await this.#isStillOurs(claimed))) await executor.execute(claimed, found);
     } finally {
       heartbeat.stop(claimed.task);
       this.#claimed.delete(claimed);
@@ -168,9 +166,8 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
   }
 
   /** Whether this worker still has the task after it waited for a slot: the job may have ended, or the lease lapsed. */
-  async #isStillOurs({ task, name, claimedAt }: ClaimedTask): Promise<boolean> {
-    const { heartbeat, leaseTimeMs, log } = this.#parts;
-    if (performance.now() - claimedAt < leaseTimeMs / 3) return true;
+  async #isStillOurs({ task, name }: ClaimedTask): Promise<boolean> {
+    const { heartbeat, log } = this.#parts;
     try {
       if (await heartbeat.isAcquired(task)) return true;
     } catch (error) {

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
+import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 import { TaskQueue } from "./task-queue.ts";
 
 test("a dispatch that is added again later does not take the place of a newer one", async () => {
   const claimed: string[] = [];
   let maxClaimed = 0;
-  const queue = new TaskQueue("tea", 1, {
-    claim: async ({ id, version }) => {
+  const handler = {
+    claim: async ({ id, version }: LeaseRef) => {
       claimed.push(`${id} ${version}`);
       return undefined;
     },
@@ -13,8 +14,8 @@ test("a dispatch that is added again later does not take the place of a newer on
     get maxClaimed() {
       return maxClaimed;
     },
-    queued() {},
-  });
+  };
+  const queue = new TaskQueue("tea", 1, handler, async () => {});
   for (const version of [0, 2]) queue.add({ id: "tea", version }, "");
   queue.add({ id: "tea", version: 1 }, "", true);
   maxClaimed = 1;

@@ -1,4 +1,5 @@
 import PQueue from "p-queue";
+import type { Observe } from "../../core/jobs/task-feature.ts";
 import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
 import { Slots } from "../../core/resonate/pacing/slots.ts";
 
@@ -15,8 +16,6 @@ export interface TaskHandler<Claimed> {
   /** Takes the lease on a task of this kind; undefined when another worker has it, or its job has ended. */
   claim(dispatch: LeaseRef, kind: string): Promise<Claimed | undefined>;
   run(claimed: Claimed): Promise<void>;
-  /** Reports by how many the waiting tasks of a kind have increased; negative for a decrease. */
-  queued(kind: string, change: number): void;
 }
 
 /**
@@ -27,6 +26,7 @@ export interface TaskHandler<Claimed> {
 export class TaskQueue<Claimed extends { readonly owner: string }> {
   readonly #kind: string;
   readonly #handler: TaskHandler<Claimed>;
+  readonly #observe: Observe;
   readonly #slots: Slots;
   readonly #claims = new PQueue({ concurrency: MAX_CONCURRENT_CLAIMS });
   /** Dispatches to claim, by caller and task: the newest of each task. */
@@ -36,9 +36,10 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   #isClosed = false;
 
   /** `slots`: how many tasks run at once. */
-  constructor(kind: string, slots: number, handler: TaskHandler<Claimed>) {
+  constructor(kind: string, slots: number, handler: TaskHandler<Claimed>, observe: Observe) {
     this.#kind = kind;
     this.#handler = handler;
+    this.#observe = observe;
     this.#slots = new Slots(slots);
   }
 
@@ -101,6 +102,6 @@ export class TaskQueue<Claimed extends { readonly owner: string }> {
   #count(change: number): void {
     if (this.#isClosed && change < 0 && this.#waiting === 0) return;
     this.#waiting += change;
-    this.#handler.queued(this.#kind, change);
+    void this.#observe({ type: "queued", kind: this.#kind, change });
   }
 }

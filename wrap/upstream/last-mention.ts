@@ -2,7 +2,7 @@
 
 import type { Job } from "../../core/author/job.ts";
 import { listJobs } from "../../core/jobs/list-jobs.ts";
-import { partsIn } from "../../core/resonate/parts.ts";
+import { partsIn } from "../../core/resonate/codec.ts";
 import type { CallContext } from "../../core/tools/tool.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Server } from "./entries.ts";

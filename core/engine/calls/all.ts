@@ -1,6 +1,6 @@
 /** `ctx.all` and `ctx.allSettled`: a function for each of a list of items, each with a context of its own. */
 import { type AllOptions, type Context, NondeterminismError } from "../../author/context.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
 
 type ItemFunction<Item, T> = (ctx: Context, item: Item, index: number) => Promise<T>;
@@ -9,7 +9,7 @@ export function all<Item, T>(
   scope: Scope,
   items: readonly Item[],
   fn: ItemFunction<Item, T>,
-  { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY }: AllOptions<Item>,
+  { name = "all", key = plainKey, concurrency = Number.POSITIVE_INFINITY }: AllOptions<Item> = {},
 ): Promise<T[]> {
   return scope.issue("all", name, (command) => {
     if (!Array.isArray(items) || typeof fn !== "function") {
@@ -27,7 +27,7 @@ export function allSettled<Item, T>(
   scope: Scope,
   items: readonly Item[],
   fn: ItemFunction<Item, T>,
-  options: AllOptions<Item>,
+  options: AllOptions<Item> = {},
 ): Promise<PromiseSettledResult<T>[]> {
   const { pass } = scope.parts;
   const { window } = pass;

@@ -1,9 +1,13 @@
 import type { Answer, Question, TypedQuestion } from "../../author/context.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { formOf, parsedAnswer } from "./form.ts";
 import type { Scope } from "./scope.ts";
 
-export function ask(scope: Scope, name: string, question: Question | TypedQuestion<unknown>): Promise<Answer<unknown>> {
+export function ask<Content = Record<string, unknown>>(
+  scope: Scope,
+  name: string,
+  question: Question | TypedQuestion<Content>,
+): Promise<Answer<Content>> {
   const prepare = (command: Command) => {
     const form = formOf(name, question);
     command.question = form;
@@ -14,5 +18,5 @@ export function ask(scope: Scope, name: string, question: Question | TypedQuesti
     };
   };
   const map = question && "schema" in question ? (answer: Answer) => parsedAnswer(name, question, answer) : undefined;
-  return scope.issue("ask", name, prepare, { map });
+  return scope.issue<Answer<Content>, Answer>("ask", name, prepare, { map });
 }

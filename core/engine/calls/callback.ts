@@ -1,14 +1,14 @@
 import { type Callback, type CallbackOptions, NondeterminismError } from "../../author/context.ts";
 import { outside } from "../guard/guard.ts";
 import { callbackOf } from "../guard/seeded.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { parsedValue, schemaOf } from "./form.ts";
 import type { Scope } from "./scope.ts";
 
 const NO_ADDRESS =
   "needs the edge's public address and its key: set PUBLIC_URL and VIEW_KEY for the worker, as they are for the edge";
 
-export function callback<T>(scope: Scope, name: string, options: CallbackOptions<T>): Callback<T> {
+export function callback<T = unknown>(scope: Scope, name: string, options: CallbackOptions<T> = {}): Callback<T> {
   let url = "";
   const prepare = (command: Command) => {
     const { runtime, lease, clock, pass } = scope.parts;

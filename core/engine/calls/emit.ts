@@ -5,7 +5,7 @@ import { storable } from "../../author/values.ts";
 import { outputId } from "../../resonate/ids.ts";
 import { bytesIn } from "../../resonate/size.ts";
 import { outside } from "../guard/guard.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { RecordRefused } from "../step-feature.ts";
 import type { Scope } from "./scope.ts";
 import { REQUEST_OPTIONS } from "./start.ts";

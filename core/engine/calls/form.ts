@@ -8,7 +8,7 @@ import {
   type Question,
   type TypedQuestion,
 } from "../../author/context.ts";
-import { parsedAtOnce, problemsOf } from "../../author/parsed.ts";
+import { parsedAtOnce, problemsOf } from "../../author/implement.ts";
 
 /** The question as it is stored. @throws {NondeterminismError} if it cannot be shown as a form */
 export function formOf(name: string, question: Question | TypedQuestion<unknown>): Question {

@@ -1,11 +1,10 @@
 /** `ctx.race`, `ctx.any` and `ctx.timeout`: branches side by side, each with a context of its own, of which one wins. */
 import { type Context, NondeterminismError, TimeoutError, type Winner } from "../../author/context.ts";
 import { durationInWords } from "../clock.ts";
-import type { Command } from "../replay/commands/command.ts";
-import { isCancellationOrDeadline } from "../replay/commands/commands.ts";
+import { type Command, isCancellationOrDeadline } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
 
-export type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
+type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
 interface Kind {
   call: "race" | "any" | "timeout";
@@ -13,11 +12,19 @@ interface Kind {
   decides(failed: boolean, error: unknown): boolean | { error: Error };
 }
 
-export function race<B extends Branches>(scope: Scope, branches: B, name: string): Promise<Winner<B>> {
+export function race<B extends Branches>(
+  scope: Scope,
+  branches: B,
+  { name = "race" }: { name?: string } = {},
+): Promise<Winner<B>> {
   return firstOf(scope, branches, name, { call: "race", decides: () => true });
 }
 
-export function any<B extends Branches>(scope: Scope, branches: B, name: string): Promise<Winner<B>> {
+export function any<B extends Branches>(
+  scope: Scope,
+  branches: B,
+  { name = "any" }: { name?: string } = {},
+): Promise<Winner<B>> {
   const errors: unknown[] = [];
   const count = Object.keys(branches ?? {}).length;
   const decides = (failed: boolean, error: unknown) => {
@@ -30,7 +37,12 @@ export function any<B extends Branches>(scope: Scope, branches: B, name: string)
   return firstOf(scope, branches, name, { call: "any", decides });
 }
 
-export function timeout<T>(scope: Scope, ms: number, fn: (ctx: Context) => Promise<T>, name: string): Promise<T> {
+export function timeout<T>(
+  scope: Scope,
+  ms: number,
+  fn: (ctx: Context) => Promise<T>,
+  { name = "timeout" }: { name?: string } = {},
+): Promise<T> {
   const branches = { work: fn, late: (ctx: Context) => ctx.sleep("timeout", ms) };
   const map = ({ winner, value }: Winner<typeof branches>) => {
     if (winner === "late") throw new TimeoutError(`ctx.timeout: "${name}" took longer than ${durationInWords(ms)}`);

@@ -3,10 +3,8 @@ import { type Context, type Log, type Metrics, NondeterminismError } from "../..
 import { sourceLine } from "../../author/source-line.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
-import { Outcome } from "../guard/outcome.ts";
 import type { Lease } from "../job-lease.ts";
-import type { Command, CommandKind } from "../replay/commands/command.ts";
-import { type Commands, escaped } from "../replay/commands/commands.ts";
+import { type Command, type CommandKind, type Commands, escaped, Outcome } from "../replay/commands/commands.ts";
 import type { Spending } from "../replay/commands/spending.ts";
 import { ADVICE_ON_ENDLESS_LOOPS, AFTER_FOREIGN_AWAIT } from "../replay/determinism.ts";
 import type { FunctionPass } from "../replay/function-pass.ts";
@@ -86,9 +84,11 @@ export class Scope {
   /** Closes it and those inside of it. */
   abandon(): void {
     this.#isClosed = true;
-    const closed = this.parts.commands.closeWithin(this.path);
+    const { commands, pass } = this.parts;
+    if (commands.open.size === 0) return;
+    const closed = commands.closeWithin(this.path);
     // Listeners to the signals are not part of the function, so they run outside of windows.
-    this.parts.pass.afterwards(() => {
+    pass.afterwards(() => {
       for (const { abort } of closed) abort?.abort();
     });
   }
@@ -161,7 +161,7 @@ export class Scope {
       );
     }
     const { commands, pass, runtime } = this.parts;
-    if (commands.count === runtime.maxCalls) {
+    if (runtime.maxCalls !== undefined && commands.count >= runtime.maxCalls) {
       throw new NondeterminismError(
         `ctx.${call}("${name}")${sourceLine()} comes after ${commands.count} calls of ctx: ${ADVICE_ON_ENDLESS_LOOPS}`,
       );

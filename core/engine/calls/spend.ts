@@ -1,11 +1,11 @@
 import type { NondeterminismError, Spent } from "../../author/context.ts";
-import { Outcome } from "../guard/outcome.ts";
+import { Outcome } from "../replay/commands/commands.ts";
 import { Spending } from "../replay/commands/spending.ts";
 import { ask } from "./ask.ts";
 import type { Scope } from "./scope.ts";
 
 /** It is no command, as its outcome follows from the calls alone. */
-export function spend(scope: Scope, amount: number, of: string): Promise<Spent> {
+export function spend(scope: Scope, amount: number, { of }: { of: string }): Promise<Spent> {
   const { spending = new Spending(), pass, commands } = scope.parts;
   const spent = new Outcome<Spent>((resolve, reject) => {
     if (scope.isAbandoned) return;

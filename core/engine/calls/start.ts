@@ -6,7 +6,7 @@ import {
   type Startable,
   type StepOptions,
 } from "../../author/context.ts";
-import type { Command } from "../replay/commands/command.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { awaitJob } from "./await.ts";
 import { MAX_JOB_NAME_LENGTH, type Scope } from "./scope.ts";
 
@@ -17,7 +17,7 @@ export function start<Args, Result>(
   scope: Scope,
   definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
   args: Args,
-  name: string | undefined,
+  { name }: { name?: string } = {},
 ): Promise<ChildJob<Result>> {
   const job = definition && "job" in definition ? definition.job : definition;
   const prepare = (command: Command) => {

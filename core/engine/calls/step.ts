@@ -6,7 +6,7 @@ export function step<T>(
   scope: Scope,
   name: string,
   fn: (step: Step) => T | Promise<T>,
-  options: StepOptions,
+  options: StepOptions = {},
 ): Promise<T> {
   return scope.issue("step", name, (command) => {
     checkFunction(command, fn);

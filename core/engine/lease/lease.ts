@@ -59,6 +59,7 @@ interface LeaseOptions {
 
 export class TaskLease implements Lease {
   readonly id: string;
+  run: string;
   readonly version: number;
   readonly taskId: string;
   readonly #deadline: number;
@@ -89,6 +90,7 @@ export class TaskLease implements Lease {
     { send, watch, clock = machineClock, rules = { ...RULES_OF_0_9 }, features = [] }: LeaseOptions,
   ) {
     this.id = cleansUp ?? task.id;
+    this.run = this.id;
     this.taskId = task.id;
     this.version = task.version;
     this.#deadline = promise.timeoutAt;
@@ -102,13 +104,10 @@ export class TaskLease implements Lease {
     this.#preloadedFrom = records || Number.POSITIVE_INFINITY;
   }
 
-  get run(): string {
-    return runId(this.id, this.#journal.run?.n ?? 1);
-  }
-
   /** Writes the records of this journal's run, and continues its counts. */
   set journal(journal: JournalCounts) {
     this.#journal = journal;
+    if (journal.run) this.run = runId(this.id, journal.run.n);
     this.#storedBytes = journal.storedBytes;
     this.#outsideBytes = journal.outsideBytes;
   }
@@ -120,18 +119,13 @@ export class TaskLease implements Lease {
     const run = async () => {
       this.#storedBytes += bytes;
       this.#outsideBytes += outsideBytes;
+      if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(action.data.tags, timerTags(timeoutAt));
       const mark = markOf(this.#storedBytes + this.#outsideBytes);
       const isMarked = mark <= this.#journal.newestMark;
-      const [promise] = await Promise.all([this.#write(action, when), isMarked || this.#mark(mark)]);
+      const [promise] = await Promise.all([this.#fenced(action), isMarked || this.#mark(mark)]);
       return promise;
     };
     return this.#layers.record({ bytes, storedBytes: this.#storedBytes, run });
-  }
-
-  async #write(action: ReturnType<typeof childOf>, when: When): Promise<PromiseRecord> {
-    const { timeoutAt, tags } = action.data;
-    if (when !== "resolved" && (await this.#armsTargetsOnly())) Object.assign(tags, timerTags(timeoutAt));
-    return this.#fenced(action);
   }
 
   /** Marks how much the job has stored, for those who need to know before this worker reports it at the job's end. */

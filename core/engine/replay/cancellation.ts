@@ -6,16 +6,14 @@
 import { SECOND } from "../../author/context.ts";
 import { fromBase64 } from "../../resonate/base64.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock, Wakeup } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { Lease } from "../job-lease.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
-import { type Command, hasEffects } from "./commands/command.ts";
-import type { Commands } from "./commands/commands.ts";
-import type { Wakeup } from "./commands/wakeup.ts";
+import { type Command, type Commands, hasEffects } from "./commands/commands.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long steps under way may take to end, in milliseconds; at most a quarter of the clean-up's time. */

@@ -2,7 +2,7 @@
 
 import { difference, returned, toStored } from "../../author/values.ts";
 import type { JournalEntry } from "../journal.ts";
-import type { Command } from "./commands/command.ts";
+import type { Command } from "./commands/commands.ts";
 
 const ADVICE_ON_AWAITS = "Outside of steps only what ctx returns is awaited: put the rest into a step";
 

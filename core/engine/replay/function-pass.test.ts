@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { machineClock } from "../clock.ts";
-import { Wakeup } from "./commands/wakeup.ts";
+import { machineClock, Wakeup } from "../clock.ts";
 import { FunctionPass } from "./function-pass.ts";
 
 test("a window closes when its outcome cannot be handed over", async () => {

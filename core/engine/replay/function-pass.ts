@@ -5,11 +5,11 @@
  */
 import { NondeterminismError } from "../../author/context.ts";
 import { sourceLine } from "../../author/source-line.ts";
+import type { Wakeup } from "../clock.ts";
 import { type Clock, whenDrained } from "../clock.ts";
 import { type Guarded, inside } from "../guard/guard.ts";
 import type { Runtime } from "../runtime.ts";
-import type { Command } from "./commands/command.ts";
-import type { Wakeup } from "./commands/wakeup.ts";
+import type { Command } from "./commands/commands.ts";
 import {
   ADVICE_ON_TIME_LOOPS,
   AFTER_FOREIGN_AWAIT,

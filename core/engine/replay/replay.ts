@@ -10,8 +10,7 @@ import { isLate } from "../../resonate/deadline.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
-import { type Command, hasEffects } from "./commands/command.ts";
-import type { Commands } from "./commands/commands.ts";
+import { type Command, type Commands, hasEffects } from "./commands/commands.ts";
 import { Blocked, mismatch, otherWinner } from "./determinism.ts";
 import type { FunctionPass } from "./function-pass.ts";
 

@@ -9,8 +9,8 @@ import { decodeValue } from "../../resonate/codec.ts";
 import { lookId } from "../../resonate/ids.ts";
 import { durationInWords } from "../clock.ts";
 import { LeaseLost } from "../job-lease.ts";
-import type { Command, StepFunction, Work } from "../replay/commands/command.ts";
-import { attempt, isCutOff, type StepParts } from "./attempt.ts";
+import type { Command, StepFunction, Work } from "../replay/commands/commands.ts";
+import { attempt, isCutOff, type StepParts } from "./step.ts";
 
 const kind = "until";
 

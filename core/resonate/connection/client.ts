@@ -35,6 +35,15 @@ const REPEAT = { times: 4, base: 20, max: 200 };
 /** The same for callers that would rather wait than fail. */
 const REPEAT_PATIENTLY = { base: 250, max: 500 };
 
+/** The statuses that tell the state of a promise or task. Every other status is a failure. */
+const ANSWER_STATUSES: readonly number[] = [200, 300, 404, 409, 422];
+
+/** An answer of the server. */
+interface Envelope {
+  head?: { status: number };
+  data?: unknown;
+}
+
 type Operation = "promise.create" | "promise.get" | "promise.settle" | "promise.register_listener";
 
 /** The kind and data of a call about one promise. */
@@ -200,12 +209,14 @@ export class ResonateClient {
       const { status: code, text } = await this.#written(kind, data, options)
         .then((body) => this.#exchange(this.#url, body, asked))
         .catch(unreachable);
-      const envelope = parseEnvelope(text);
-      status = envelope?.head.status ?? code;
-      if (!envelope || !isAnswer(status)) throw refusal(status);
-      const decoded = this.#codec?.isEncoded(text)
-        ? await this.#codec.decode(envelope.data).catch(() => unreadable(Object(envelope.data).promise))
-        : envelope.data;
+      const { head, data: received } = Object(jsonOf(text)) as Envelope;
+      const isEnvelope = typeof head?.status === "number";
+      status = isEnvelope ? head.status : code;
+      if (!isEnvelope || !ANSWER_STATUSES.includes(status)) throw refusal(status);
+      const decoded =
+        this.#codec && text.includes(this.#codec.mark)
+          ? await this.#codec.decode(received).catch(() => unreadable(Object(received).promise))
+          : received;
       return { status, data: decoded } as OperationAnswer<K>;
     } finally {
       this.#onRequest?.(kind, status);
@@ -232,20 +243,10 @@ const postOf = (body: string, { timeout, signal }: Parameters<Exchange>[2]): Req
   signal: signal ? AbortSignal.any([signal, AbortSignal.timeout(timeout)]) : AbortSignal.timeout(timeout),
 });
 
-/** Whether a status tells the state of a promise or task. Every other status is a failure. */
-function isAnswer(status: number): boolean {
-  return [200, 300, 404, 409, 422].includes(status);
-}
-
 /** Gives each request within a request a head, which must be there but is not read. */
 function withHeads(data: object): object {
-  const withHead = (action: object) => ({ head: { corrId: "", version: PROTOCOL_VERSION }, ...action });
-  if ("action" in data) return { ...data, action: withHead(data.action as object) };
-  if ("actions" in data) return { ...data, actions: (data.actions as object[]).map(withHead) };
+  const head = { corrId: "", version: PROTOCOL_VERSION };
+  if ("action" in data) return { ...data, action: { head, ...(data.action as object) } };
+  if ("actions" in data) return { ...data, actions: (data.actions as object[]).map((action) => ({ head, ...action })) };
   return data;
-}
-
-function parseEnvelope(text: string): { head: { status: number }; data: unknown } | undefined {
-  const envelope = Object(jsonOf(text));
-  return typeof envelope.head?.status === "number" ? envelope : undefined;
 }

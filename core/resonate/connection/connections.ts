@@ -91,9 +91,9 @@ export class Connections {
     } finally {
       clearTimeout(opening);
     }
-    const onData = (data: string) => {
+    const onEvent = ({ data }: { data: string }) => {
       const message = parseMessage(data);
-      if (message?.kind === "unblock" && codec?.isEncoded(data)) {
+      if (message?.kind === "unblock" && codec && data.includes(codec.mark)) {
         // A message that cannot be decrypted is dropped: its waiters read the promise after a while, and learn why.
         const opened = codec.decodeRecord(message.promise);
         opened.then((promise) => onMessage({ ...message, promise })).catch(() => {});
@@ -107,7 +107,7 @@ export class Connections {
       onQuiet();
       return true;
     };
-    const closed = readEvents(body, { onData, onComment, onSilence, silence, signal }).finally(() => ended.abort());
+    const closed = readEvents(body, { onEvent, onComment, onSilence, silence, signal }).finally(() => ended.abort());
     return { address: `poll://uni@${group}/${id}`, closed };
   }
 
@@ -169,7 +169,7 @@ export class Connections {
 }
 
 interface ReadOptions {
-  onData(data: string): void;
+  onEvent(event: { data: string }): void;
   onComment(): void;
   /** Called after `silence`, in milliseconds; returns whether to go on reading. */
   onSilence(): boolean;
@@ -183,9 +183,9 @@ interface ReadOptions {
  */
 async function readEvents(
   body: ReadableStream<Uint8Array>,
-  { onData, onComment, onSilence, silence, signal }: ReadOptions,
+  { onEvent, onComment, onSilence, silence, signal }: ReadOptions,
 ): Promise<Error | undefined> {
-  const parser = createParser({ onEvent: ({ data }) => onData(data), onComment });
+  const parser = createParser({ onEvent, onComment });
   const decoder = new TextDecoder();
   const reader = body.getReader();
   let silent: Error | undefined;

@@ -1,5 +1,5 @@
 /** The operations and records of Resonate's protocol that this product uses. */
-import { jsonOf } from "../json.ts";
+import { isRecord, jsonOf } from "../json.ts";
 
 /** The version that every request names, and the only one that the supported server speaks. */
 export const PROTOCOL_VERSION = "2026-04-01";
@@ -144,27 +144,24 @@ export type Message = { kind: "execute"; task: LeaseRef } | { kind: "unblock"; p
 /** Parses a pushed message; undefined for text that is not a message of this protocol. */
 export function parseMessage(text: string): Message | undefined {
   const message = jsonOf(text);
-  if (!isObject(message) || !isObject(message.data)) return undefined;
+  if (!isRecord(message) || !isRecord(message.data)) return undefined;
   const { task, promise } = message.data;
-  if (message.kind === "execute" && isLease(task)) return { kind: "execute", task };
+  if (message.kind === "execute" && isRecord(task)) {
+    const { id, version } = task;
+    return typeof id === "string" && typeof version === "number"
+      ? { kind: "execute", task: { id, version } }
+      : undefined;
+  }
   if (message.kind === "unblock" && isPromise(promise)) return { kind: "unblock", promise };
   return undefined;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
-}
-
-function isLease(value: unknown): value is LeaseRef & Record<string, unknown> {
-  return isObject(value) && typeof value.id === "string" && typeof value.version === "number";
-}
-
 function isPromise(value: unknown): value is PromiseRecord & Record<string, unknown> {
   return (
-    isObject(value) &&
+    isRecord(value) &&
     typeof value.id === "string" &&
     typeof value.state === "string" &&
-    [value.param, value.value, value.tags].every(isObject)
+    [value.param, value.value, value.tags].every(isRecord)
   );
 }
 
@@ -177,8 +174,8 @@ export const MOST_LINES = 64;
 export interface Codec {
   /** A request's data as it is sent; undefined if it is sent as it is. */
   readonly encode: (<T extends object>(data: T) => Promise<T>) | undefined;
-  /** Whether an answer or a message has to be decoded, by its text. */
-  isEncoded(text: string): boolean;
+  /** The text by which an answer or a message shows that it has to be decoded; empty if each has to be. */
+  readonly mark: string;
   /** @throws {Error} for an answer that cannot be decoded */
   decode<T>(data: T): Promise<T>;
   /** @throws {Error} for a promise that cannot be decoded */

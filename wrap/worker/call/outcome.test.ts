@@ -2,7 +2,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE, NonRetryableError, type Step } from "../../../core/author/context.ts";
 import { FILES, MAX_FILE_NAME } from "../../../core/author/file.ts";
 import { type Lease, leaseOfStep } from "../../../core/engine/job-lease.ts";
-import { PARTS } from "../../../core/resonate/parts.ts";
+import { PARTS } from "../../../core/resonate/codec.ts";
 import { MOST_WHOLE } from "../../../core/tools/byte-range.ts";
 import { RPC_FAILURE } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";

@@ -2,7 +2,7 @@
 
 import { NonRetryableError, type Step } from "../../../core/author/context.ts";
 import { FILES } from "../../../core/author/file.ts";
-import { PARTS } from "../../../core/resonate/parts.ts";
+import { PARTS } from "../../../core/resonate/codec.ts";
 import { keepInParts } from "../../../core/tools/chunks.ts";
 import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";

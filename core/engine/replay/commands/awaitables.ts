@@ -6,8 +6,7 @@ import type { Lease } from "../../job-lease.ts";
 import type { Journal } from "../../journal.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { FunctionPass } from "../function-pass.ts";
-import type { Command } from "./command.ts";
-import type { Commands } from "./commands.ts";
+import type { Command, Commands } from "./commands.ts";
 
 /** How soon a sleep is read again if it is due by this clock but not by the server's, in milliseconds. */
 export const REREAD_AFTER_MS = 250;

@@ -1,5 +1,5 @@
 /** How many event streams a caller may have open at once, in this isolate. */
-import type { RequestBound, RequestCost, StreamSlot } from "../../core/tools/request-scope.ts";
+import type { RequestBound, RequestScope, StreamSlot } from "../../core/tools/request-scope.ts";
 import type { Middleware } from "../../core/tools/route.ts";
 
 /**
@@ -50,40 +50,41 @@ export class StreamSlots {
 }
 
 /** Gives each answer that is a stream a slot of its caller. */
-export const limitStreams = (slots: StreamSlots): Middleware =>
-  function limitStreamsOf(c, next) {
-    const { limitKey, bounds = [] } = c.var;
-    c.set("bounds", [...bounds, new StreamBound(slots, limitKey)]);
+export function limitStreams(slots: StreamSlots): Middleware {
+  const bound = new StreamBound(slots);
+  return function limitStreamsOf(c, next) {
+    const { bounds = [] } = c.var;
+    c.set("bounds", [...bounds, bound]);
     return next();
   };
+}
 
-/** The slot of one request; undefined unless its answer is a stream. */
 class StreamBound implements RequestBound {
   readonly #slots: StreamSlots;
-  readonly #caller: string;
-  #slot: StreamSlot | undefined;
+  /** The slots of requests whose answers are streams, or may become streams. */
+  readonly #taken = new WeakMap<RequestScope, StreamSlot>();
 
-  constructor(slots: StreamSlots, caller: string) {
+  constructor(slots: StreamSlots) {
     this.#slots = slots;
-    this.#caller = caller;
   }
 
-  async check({ streams }: RequestCost): Promise<Response | undefined> {
-    if (!streams) return undefined;
-    this.#slot = this.#slots.take(this.#caller);
-    return this.#slot ? undefined : this.#slots.refusal();
+  checkStream(scope: RequestScope): Response | undefined {
+    const slot = this.#slots.take(scope.limitKey());
+    if (!slot) return this.#slots.refusal();
+    this.#taken.set(scope, slot);
+    return undefined;
   }
 
-  open(): void {
-    this.#slot ??= this.#slots.enter(this.#caller);
+  open(scope: RequestScope): void {
+    if (!this.#taken.has(scope)) this.#taken.set(scope, this.#slots.enter(scope.limitKey()));
   }
 
-  renew(): void {
-    this.#slot?.renew();
+  renew(scope: RequestScope): void {
+    this.#taken.get(scope)?.renew();
   }
 
-  release(): void {
-    this.#slot?.release();
-    this.#slot = undefined;
+  release(scope: RequestScope): void {
+    this.#taken.get(scope)?.release();
+    this.#taken.delete(scope);
   }
 }

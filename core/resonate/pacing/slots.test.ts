@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import { expect, test } from "vitest";
-import { Turns } from "./fair-semaphore.ts";
+import { Turns } from "./slots.ts";
 
 /** Notes that a task begins. */
 function begun<T>(turns: Turns, priority: number, task: T): T {
