@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Around, around } from "./around.ts";
+import { type Around, around, type Observer, observedBy } from "./around.ts";
 
 test("the first feature is outermost, and one that is undefined is left out", async () => {
   const events: string[] = [];
@@ -35,4 +35,21 @@ test("a feature may answer in place of the work, and refuse it", async () => {
 test("without features the work itself is called", () => {
   const work = async (subject: number) => subject;
   expect(around([], work)).toBe(work);
+});
+
+test("an event goes to the features that observe its type, one after another", async () => {
+  const seen: string[] = [];
+  const observer = (name: string, observes?: readonly ("start" | "end")[]): Observer<{ type: "start" | "end" }> => ({
+    ...(observes && { observes }),
+    async observe({ type }) {
+      await undefined;
+      seen.push(`${name}: ${type}`);
+    },
+  });
+  const features: Observer<{ type: "start" | "end" }>[] = [observer("all"), {}];
+  const observe = observedBy(features);
+  // Features may be added until the first event.
+  features.push(observer("ends", ["end"]));
+  for (const type of ["start", "end", "end"] as const) await observe({ type });
+  expect(seen).toEqual(["all: start", "all: end", "ends: end", "all: end", "ends: end"]);
 });

@@ -14,11 +14,22 @@ export function around<Subject, Result>(
   );
 }
 
-/** Hands each event to those of `features` that observe, in their order. Resolves when all have taken it. */
-export function observedBy<Event>(
-  features: readonly { observe?(event: Event): void | Promise<void> }[],
+/** What takes part in events of the spine. */
+export interface Observer<Event extends { type: string }> {
+  /** The types of the events that it observes. Default: all. */
+  readonly observes?: readonly Event["type"][];
+  observe?(event: Event): void | Promise<void>;
+}
+
+/** Hands each event to those of `features` that observe it, in their order. Resolves when all have taken it. */
+export function observedBy<Event extends { type: string }>(
+  features: readonly Observer<Event>[],
 ): (event: Event) => Promise<void> {
+  const byType = new Map<string, readonly Observer<Event>[]>();
   return async (event) => {
-    for (const feature of features) if (feature.observe) await feature.observe(event);
+    const { type } = event;
+    const observers = byType.get(type) ?? features.filter(({ observes = [type] }) => observes.includes(type));
+    byType.set(type, observers);
+    for (const observer of observers) if (observer.observe) await observer.observe(event);
   };
 }

@@ -82,10 +82,10 @@ export interface JobOptions<Args, Result = unknown> {
    */
   keepFor?: number | "forever";
   /**
-   * Whether the same call may restart a job that ended without a result. `reason` is the error message of a failed job.
-   * Default: always.
+   * Whether the same call may restart a job that ended without a result. `error` is that of a failed job: its message and, if the
+   * function's error had one, its `code`. Default: always.
    */
-  restarts?(reason: string | undefined, args: Args): boolean;
+  restarts?(error: (Error & { readonly code?: string }) | undefined, args: Args): boolean;
   /**
    * How a job restarts after it failed, was cancelled or timed out. By default it begins from the start, like any new job.
    * `resume`: it does not repeat the steps that the previous attempt finished, if it has the same arguments and version, and
@@ -182,7 +182,7 @@ export interface Job<Args = unknown, Result = unknown> {
   /** For how many milliseconds `result` is fresh; undefined: forever. */
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether the same call may restart a job that ended without a result. */
-  restarts(reason: string | undefined, args: Args): boolean;
+  restarts(error: (Error & { readonly code?: string }) | undefined, args: Args): boolean;
   readonly onRestart: "resume" | undefined;
   readonly otherArguments: "note" | "refuse" | "accept";
   /** How long the clean-up of a cancelled job may take, in milliseconds. */
@@ -193,6 +193,34 @@ export interface Job<Args = unknown, Result = unknown> {
   readonly apps: boolean;
   /** How jobs are shown to people. */
   readonly view?: View;
+}
+
+/** @throws {Error} for an invalid kind, prefix, version, group, time, concurrency or budget */
+function checkOptions<Args, Result>(options: JobOptions<Args, Result>): void {
+  const { kind, prefix = `${kind}_`, version = 1, group, deadline, freshFor, keepFor, cleanup } = options;
+  if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
+    throw new Error(
+      `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,
+    );
+  }
+  if (!/^[\w.-]{1,64}$/.test(prefix)) {
+    throw new Error(`${kind}: a prefix is up to 64 letters, digits, "_", "-" and ".", not ${JSON.stringify(prefix)}.`);
+  }
+  if (!Number.isSafeInteger(version) || version < 1) throw new Error(`${kind}: a version is a whole number from 1 on.`);
+  if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
+    throw new Error(`${kind}: a group is letters, digits, "_", "-" and ".", not ${JSON.stringify(group)}.`);
+  }
+  for (const span of [deadline, freshFor, keepFor === "forever" ? undefined : keepFor, cleanup?.for]) {
+    if (span !== undefined && typeof span !== "function" && !Number.isFinite(span)) {
+      throw new Error(`${kind}: ${span} is not a number of milliseconds.`);
+    }
+  }
+  const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
+  if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
+  for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
+    if (!(Number.isFinite(limit) && limit >= 0))
+      throw new Error(`${kind}: a budget of ${of} is 0 or more, not ${limit}.`);
+  }
 }
 
 /**
@@ -215,31 +243,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     apps = false,
     group,
   } = options;
-  if (!/^[A-Za-z]\w{0,63}$/.test(kind)) {
-    throw new Error(
-      `A job's kind is up to 64 letters, digits and "_", beginning with a letter, not ${JSON.stringify(kind)}.`,
-    );
-  }
-  if (!/^[\w.-]{1,64}$/.test(prefix)) {
-    throw new Error(`${kind}: a prefix is up to 64 letters, digits, "_", "-" and ".", not ${JSON.stringify(prefix)}.`);
-  }
-  if (!Number.isSafeInteger(version) || version < 1) throw new Error(`${kind}: a version is a whole number from 1 on.`);
-  if (group !== undefined && !/^(?!default$)[\w.-]+$/.test(group)) {
-    throw new Error(`${kind}: a group is letters, digits, "_", "-" and ".", not ${JSON.stringify(group)}.`);
-  }
-  const { keepFor, cleanup } = options;
-  const cleanupTime = cleanup?.for ?? DEFAULT_CLEANUP;
-  for (const span of [deadline, freshFor ?? 0, keepFor === "forever" ? 0 : (keepFor ?? 0), cleanupTime]) {
-    if (typeof span !== "function" && !Number.isFinite(span)) {
-      throw new Error(`${kind}: ${span} is not a number of milliseconds.`);
-    }
-  }
-  const { concurrency: { limit: atOnce } = { limit: 1 } } = options;
-  if (!Number.isSafeInteger(atOnce) || atOnce < 1) throw new Error(`${kind}: a concurrency is a limit from 1 on.`);
-  for (const [of, { limit }] of Object.entries(options.budget ?? {})) {
-    if (!(Number.isFinite(limit) && limit >= 0))
-      throw new Error(`${kind}: a budget of ${of} is 0 or more, not ${limit}.`);
-  }
+  checkOptions(options);
   return {
     kind,
     prefix,
@@ -249,7 +253,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     shared,
     runs,
     group,
-    keepFor,
+    keepFor: options.keepFor,
     async name(args) {
       const id = await options.id?.(args);
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
@@ -273,10 +277,10 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     ...(expectedAt && { expectedAt }),
     counts: (args) => counts?.(args) ?? 1,
     freshFor: (result, args) => (typeof freshFor === "function" ? freshFor(result as Result, args as Args) : freshFor),
-    restarts: (reason, args) => restarts(reason, args),
+    restarts: (error, args) => restarts(error, args),
     onRestart: options.onRestart,
     otherArguments: options.otherArguments ?? "note",
-    cleanupTime,
+    cleanupTime: options.cleanup?.for ?? DEFAULT_CLEANUP,
     answers,
     apps,
     ...(options.view && { view: options.view }),

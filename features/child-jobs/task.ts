@@ -44,6 +44,7 @@ export const childJobs = (jobs: ChildJobs): WorkerFeature => ({
       throw error;
     }
   },
+  observes: ["nextRun"],
   observe(event) {
     if (event.type === "nextRun") passOnChildren(event.run, event.next);
   },

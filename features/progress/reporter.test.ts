@@ -22,8 +22,7 @@ function begun() {
     write: async (_id: string, _n: number, entry: FeedEntry) => entries.push(entry) > 0,
   };
   const promise = { id: "job", createdAt: Date.now(), timeoutAt: Date.now() + 400 * DAY };
-  const reporter = new Reporter(journals as unknown as ProgressFeeds, promise, createLogger("silent"));
-  reporter.last = { n: 0, text: "", at: 0 };
+  const reporter = new Reporter(journals as unknown as ProgressFeeds, promise, createLogger("silent"), true);
   return { entries, reporter };
 }
 

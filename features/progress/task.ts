@@ -22,9 +22,7 @@ interface ProgressOptions {
 export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerFeature => ({
   name: "progress",
   async task(task, next) {
-    const reporter = new Reporter(feeds, task.promise, task.log);
-    // A new job has no entries.
-    if (task.lease.version === 1) reporter.last = { n: 0, text: "", at: 0 };
+    const reporter = new Reporter(feeds, task.promise, task.log, task.lease.version === 1);
     task.reporter = reporter;
     try {
       return await next();
@@ -53,7 +51,7 @@ export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerF
         return;
       }
       case "blocked":
-        return event.task.reporter?.blocked(event.reason);
+        return event.task.reporter?.blocked(event.reason, event.by);
       case "ends":
         return event.task.reporter?.close();
     }

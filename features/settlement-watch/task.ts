@@ -19,6 +19,7 @@ export const settlementWatch = (watcher: Pick<PromiseWatch, "watch" | "leave">):
       run.settlementWatch.close();
     }
   },
+  observes: ["startsJob", "attemptFailed"],
   observe(event) {
     // A cancelled job must neither start other jobs nor try a step again.
     const isDue = event.type === "startsJob" || (event.type === "attemptFailed" && event.retryInMs !== undefined);
