@@ -97,14 +97,14 @@ export class EventLog implements EventReader {
   }
 
   /**
-   * The number of a job's last output (partial result or author's event) in the log; 0 where there is none. `startedAt` is the
+   * The number of a job's last output (partial result or author's event) in the log; 0 without one. `startedAt` is the
    * job's start where the promise says it: that in the table may be a later request for the same job.
    */
   lastOutput(job: string, startedAt = Number.MAX_VALUE): number {
     return this.#last("output", job, Math.min(startedAt, this.#startOf(job)));
   }
 
-  /** The number of the last entry of a job's progress feed that has events in the log; 0 where there is none. */
+  /** The number of the last entry of a job's progress feed that has events in the log; 0 without one. */
   lastEntry(job: string): number {
     return this.#last("n", job, this.#startOf(job));
   }

@@ -84,7 +84,7 @@ export interface OccurrenceSources {
   labels: readonly string[];
   /** Whether the log has no later event of the same type and job name. */
   isLast: boolean;
-  /** The address of a job's page; undefined where there is none. */
+  /** The address of a job's page; undefined without one. */
   pageOf(name: string): Promise<string | undefined>;
 }
 

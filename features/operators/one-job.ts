@@ -52,7 +52,14 @@ export async function oneJob(
     caller: key || (promise.record.tags[STARTER] ?? ""),
     request: promise.record.tags[REQUEST_TAG],
     doing,
-    questions: [...questions].map(([question, { question: asked }]) => ({ question, message: asked.message })),
+    questions: [...questions].map(
+      ([
+        question,
+        {
+          question: { message },
+        },
+      ]) => ({ question, message }),
+    ),
     lease: task?.status === 200 ? task.data.task : undefined,
     timeline: timeline.entries.map((entry) => ({ ...entry, bytes: sizes[entry.n] })),
     ...(newer && { newer: { job: key + newer.name, status: statusOf(newer) } }),

@@ -20,9 +20,9 @@ const DAY_MS = 86_400_000;
 
 /** The sizes of the periods of counts, and how long counts of each size are kept, in milliseconds. */
 const PERIODS = [
-  { size: MINUTE_MS, kept: 2 * HOUR_MS },
-  { size: HOUR_MS, kept: 15 * DAY_MS },
-  { size: DAY_MS, kept: 400 * DAY_MS },
+  { size: MINUTE_MS, retentionMs: 2 * HOUR_MS },
+  { size: HOUR_MS, retentionMs: 15 * DAY_MS },
+  { size: DAY_MS, retentionMs: 400 * DAY_MS },
 ] as const;
 
 /** The length of a span, the size of its periods, and how much earlier the time is that it is compared with. */
@@ -221,7 +221,7 @@ export class OperateTables {
     const done = this.get<number>("rolled") ?? hour;
     if (hour <= done && this.get("rolled") !== undefined) return;
     this.set("rolled", hour);
-    for (const [i, { size, kept }] of PERIODS.entries()) {
+    for (const [i, { size, retentionMs }] of PERIODS.entries()) {
       const next = PERIODS[i + 1]?.size;
       // The next larger periods that are over. A late report counts at the time of its arrival.
       const [from, to] = next ? [done - (done % next), now - (now % next)] : [0, 0];
@@ -231,7 +231,7 @@ export class OperateTables {
            GROUP BY 2, 3, 4 ON CONFLICT DO UPDATE SET n = excluded.n`,
           ...[next, next, size, from, to],
         );
-      this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - kept);
+      this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - retentionMs);
     }
     this.#waiting = undefined; // A transaction that failed has not changed the list.
     this.all("DELETE FROM failures WHERE at < ?", now - FAILURE_RETENTION_MS);

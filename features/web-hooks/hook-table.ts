@@ -174,7 +174,7 @@ export class HookTable {
     this.#sql.all("UPDATE deliveries SET next_at = ? WHERE next_at <= ?", next_at, now);
   }
 
-  /** When the next delivery is due; infinite where there is none. */
+  /** When the next delivery is due; infinite without one. */
   nextAt(): number {
     const [row] = this.#sql.all(
       "SELECT min(next_at) AS at FROM deliveries JOIN subscriptions ON id = subscription WHERE active = 1",

@@ -50,7 +50,7 @@ export async function post(fetcher: typeof fetch, hook: Hook, reads = false): Pr
   }
 }
 
-/** Reads a small public document; undefined where there is none. */
+/** Reads a small public document; undefined without one. */
 export async function readDocument(fetcher: typeof fetch, url: URL): Promise<unknown> {
   const signal = AbortSignal.timeout(RECEIVER_TIMEOUT_MS);
   try {

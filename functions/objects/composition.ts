@@ -85,81 +85,37 @@ export function openObject(state: ObjectState, env: object): CallerObject {
 
 /** The parts of the object of one caller. */
 function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
-  const { config, env, client, requests, callers, operators } = deployment;
-  const { RESONATE_NAMESPACE: namespace, LISTENER, auth } = config;
-  const { jobs, tools } = deployed;
-  const list = () => callersIn(deployment).inRole<CallerListMethods>(CALLERS_ROLE);
+  const { config, env, client, operators } = deployment;
   const feeds = new ProgressFeeds(client);
   const pages = new Pages(config, {} as never);
   const blocked = blockedIn(deployment);
-  const issuer = auth.AUTH_MODE === "oauth" ? auth.OAUTH_ISSUER : undefined;
   const follow = (until: number, andFeeds: boolean) => watch.extend(until, andFeeds);
 
   // The others enter their rows beside its jobs. It runs first at an alarm, since an operator may have removed the caller.
-  const record = new JobRecord({
-    host,
-    client,
-    namespace,
-    requests,
-    retentionMs: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,
-    maxJobBytes: keepsFiles(env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB,
-    enlist: async (key) => callers && list().add(key),
-    delist: async (key) => callers && list().forget(key),
-  });
+  const record = recordIn(host, deployment);
   const events = new EventPart({
     sql: host.sql,
     record,
     client,
     feeds,
-    namespace,
-    jobs,
+    namespace: config.RESONATE_NAMESPACE,
+    jobs: deployed.jobs,
     follow,
     subscribedTypes: () => hooks.types,
     pageOf: (name, caller) => pages.urlOf(name, caller),
     onNews: () => hooks.deliver(),
   });
   const watch = new Watch({
-    source: LISTENER && createFeed(LISTENER as ListenerNamespace),
+    source: config.LISTENER && createFeed(config.LISTENER as ListenerNamespace),
     key: () => record.key,
     jobs: record.jobs,
     refresher: record.refresher,
     readFeed: (job, channel) => events.readFeed(job, channel),
   });
-  const schedules = new SchedulePart({
-    host,
-    record,
-    client,
-    feeds,
-    namespace,
-    tools,
-    store: storesOf(record, deployment),
-    log: new EdgeLog(config.LOG_LEVEL),
-    isBlocked: async () => isKeyBlocked(record.key, await blocked(), issuer),
-  });
+  const schedules = schedulesIn(deployment, { host, record, feeds, blocked });
   // It is listed whatever the configuration offers, since it ends the subscriptions that a deployment no longer offers.
-  const hooks = new WebHookPart({
-    host,
-    record,
-    events,
-    codes: EVENT_ERROR_CODES[config.EVENT_ERRORS],
-    encryptionKeys: config.ENCRYPTION_KEYS,
-    allowsLoopback: config.ALLOW_LOOPBACK_CALLBACKS === "1",
-    isServerLocal: isServerLocal(config),
-    follow,
-    fetchTo: (url) => fetchTo(url, config),
-    blocked,
-    denied: (caller, names) => denialOf(caller, names, config),
-    ownEvents: jobs.flatMap(({ events = [] }) => events.map(({ name }) => name)),
-  });
-  const usage =
-    operators &&
-    new CallerUsageReporter({
-      host,
-      record,
-      operators,
-      subscriptions: () => hooks.list(),
-      maxBytes: config.MAX_STORED_BYTES,
-    });
+  const hooks = hooksIn(deployment, { host, record, events, follow, blocked });
+  const subscriptions = () => hooks.list();
   const parts: (ObjectPart | undefined)[] = [
     record,
     events,
@@ -169,10 +125,68 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
     objectView({ record, hooks, events, schedules }),
     blockedCallers(blocked),
     filesOfForgotten(env),
-    usage,
+    operators && new CallerUsageReporter({ host, record, operators, subscriptions, maxBytes: config.MAX_STORED_BYTES }),
     backup(host),
   ];
   return parts.filter((part) => part !== undefined);
+}
+
+function recordIn(host: RoleHost, deployment: Deployment): JobRecord {
+  const { config, env, client, requests, callers } = deployment;
+  const list = () => callersIn(deployment).inRole<CallerListMethods>(CALLERS_ROLE);
+  return new JobRecord({
+    host,
+    client,
+    namespace: config.RESONATE_NAMESPACE,
+    requests,
+    retentionMs: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,
+    maxJobBytes: keepsFiles(env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB,
+    enlist: async (key) => callers && list().add(key),
+    delist: async (key) => callers && list().forget(key),
+  });
+}
+
+/** The parts that another one uses, and the names of the blocked callers. */
+interface CallerParts {
+  host: RoleHost;
+  record: JobRecord;
+  blocked(): Promise<readonly string[]>;
+}
+
+function schedulesIn(
+  deployment: Deployment,
+  { host, record, feeds, blocked }: CallerParts & { feeds: ProgressFeeds },
+): SchedulePart {
+  const { config, client } = deployment;
+  const { auth } = config;
+  const issuer = auth.AUTH_MODE === "oauth" ? auth.OAUTH_ISSUER : undefined;
+  return new SchedulePart({
+    host,
+    record,
+    client,
+    feeds,
+    namespace: config.RESONATE_NAMESPACE,
+    tools: deployed.tools,
+    store: storesOf(record, deployment),
+    log: new EdgeLog(config.LOG_LEVEL),
+    isBlocked: async () => isKeyBlocked(record.key, await blocked(), issuer),
+  });
+}
+
+function hooksIn(
+  { config }: Deployment,
+  parts: CallerParts & { events: EventPart; follow(until: number, andFeeds: boolean): void },
+): WebHookPart {
+  return new WebHookPart({
+    ...parts,
+    codes: EVENT_ERROR_CODES[config.EVENT_ERRORS],
+    encryptionKeys: config.ENCRYPTION_KEYS,
+    allowsLoopback: config.ALLOW_LOOPBACK_CALLBACKS === "1",
+    isServerLocal: isServerLocal(config),
+    fetchTo: (url) => fetchTo(url, config),
+    denied: (caller, names) => denialOf(caller, names, config),
+    ownEvents: deployed.jobs.flatMap(({ events = [] }) => events.map(({ name }) => name)),
+  });
 }
 
 /** The parts of the object through which operators see and act. */

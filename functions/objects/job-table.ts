@@ -194,11 +194,11 @@ export class JobTable implements RecordedJobs {
     return this.#ids(where, period, now, limit);
   }
 
-  /** Jobs whose rows are outdated: those that should have ended, and those that ended before `kept`. */
-  stale(now: number, kept: number, limit: number): string[] {
+  /** Jobs whose rows are outdated: those that should have ended, and those that ended before `endedBefore`. */
+  stale(now: number, endedBefore: number, limit: number): string[] {
     return [
       ...this.#ids(`state = 'pending' AND ${NEXT_LOOK} < ? LIMIT ?`, now, limit),
-      ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
+      ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", endedBefore, now - 86_400_000, limit),
     ].slice(0, limit);
   }
 
@@ -240,7 +240,7 @@ export class JobTable implements RecordedJobs {
     return this.#sql.all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
-  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite where none is open. */
+  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite if none is open. */
   nextLook(): { due: number; oldest: number } {
     const times = `min(${NEXT_LOOK}) AS due, min(looked_at) AS oldest`;
     const [row] = this.#sql.all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
@@ -287,8 +287,8 @@ export class JobTable implements RecordedJobs {
       ];
       const columns = "SELECT id, state, started_at";
       const jobs = `FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
-      const given = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
-      const values = given.filter((value) => value !== undefined);
+      const all = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      const values = all.filter((value) => value !== undefined);
       if (words.length === 0) return this.#sql.all(`${columns} ${jobs}`, ...values, limit).map(rowOf);
       const found = `SELECT * FROM (${columns}, ${text} ${jobs}) WHERE ${isFound} ${newest}`;
       const rows = this.#sql.all(found, nameAt + 1, ...values, MAX_SEARCHED_JOBS, ...words, limit).map(rowOf);

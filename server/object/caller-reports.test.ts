@@ -14,6 +14,7 @@ test("large results that end while a caller's object is slow are not all held in
     "caller.noteReports": async (_key: string, ended: readonly Reported[]) => {
       reportedEnds.push([...ended]);
       await isFree.promise;
+      return { done: undefined };
     },
   };
   const objects = { idFromName: () => ({}), get: () => callsOf(object) };

@@ -1,2 +1,2 @@
 /** The shortest interval of a schedule, in seconds. */
-export const SHORTEST = 60;
+export const MIN_INTERVAL_SECONDS = 60;
