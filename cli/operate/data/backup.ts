@@ -18,7 +18,7 @@ export const usage = usageOf(
   "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]",
   `Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
 results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses
-meanwhile, and tells callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
+meanwhile, and asks callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
 it: copy their folder or bucket (FILES_URL) as well, afterwards.`,
   OPTIONS,
 );
