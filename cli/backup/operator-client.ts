@@ -88,7 +88,7 @@ export class OperatorClient {
     await this.ask("GET", "rows", { after: JSON.stringify(behindTheLast) });
   }
 
-  /** The rows of callers' objects. `isOwnServer` tells whether their jobs are in the account as well. */
+  /** The rows of callers' objects. `isOwnServer` says whether their jobs are in the account as well. */
   callerRows(after: CallerRowPosition | undefined): Promise<CallerRowPage & { isOwnServer: boolean }> {
     return this.ask("GET", "/operate/callers", after && { after: JSON.stringify(after) });
   }

@@ -42,7 +42,7 @@ interface ServerOptions {
   data: string;
 }
 
-/** Opens a server. `restores` tells that a directory may have no state, or only a part. @throws {Error} otherwise */
+/** Opens a server. `restores`: a directory may have no state, or only a part. @throws {Error} otherwise */
 export function openServer({ url, data }: ServerOptions, restores = false): Promise<PausedServer> {
   return url === undefined ? openFolder(data, restores) : openDeployment(new OperatorClient(url));
 }

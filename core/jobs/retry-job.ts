@@ -18,10 +18,10 @@ import { last } from "../resonate/sequence.ts";
 import { doing } from "./feed/progress-feed.ts";
 import { ProgressFeeds } from "./feed/progress-feeds.ts";
 import { positionIn } from "./order.ts";
-import { isLost, wakeupOf } from "./unhandled.ts";
+import { wakeupOf } from "./unhandled.ts";
 
-const LOOKED_AT = "it is looked at again";
-const LOOKING = "it is being looked at";
+const CHECKED_AGAIN = "it is checked again";
+const BEING_CHECKED = "it is being checked";
 
 interface Server {
   client: ResonateClient;
@@ -78,15 +78,15 @@ export async function retryJob(server: Server, job: string, isFromStart = false)
     await client.call(resolveOf(bell));
     return true;
   };
-  if (isLost(entry.blocked)) {
+  if (entry.blocked_by === "lost_workers") {
     // It sleeps until the mark of its last execution settles.
     const { status, data } = await client.send("task.get", { id }, { origin: id });
-    return status === 200 && (await wake(executionMarkId(id, data.task.version))) ? LOOKED_AT : LOOKING;
+    return status === 200 && (await wake(executionMarkId(id, data.task.version))) ? CHECKED_AGAIN : BEING_CHECKED;
   }
   // The job sleeps until the end of this minute. If the minute ends right now, it may already sleep until the end of the next.
   const now = Date.now();
   for (const at of [now, now + 60_000]) {
-    if (await wake(wakeupOf(id, at).id)) return LOOKED_AT;
+    if (await wake(wakeupOf(id, at).id)) return CHECKED_AGAIN;
   }
-  return LOOKING;
+  return BEING_CHECKED;
 }

@@ -95,7 +95,7 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
       /^titles: 1 under way, 1 blocked, 0 failing, 0 asking\n {2}blocked {2}titles_1: /,
     );
     expect(await command("retry", job.name, "titles_2")).toBe(
-      "titles_1: it is looked at again\ntitles_2: there is no such job\n",
+      "titles_1: it is checked again\ntitles_2: there is no such job\n",
     );
     await changed.waitForLog(job.name, "job blocked", 2);
   } finally {

@@ -24,7 +24,8 @@ let stack: GatedStack;
 const env: Record<string, string> = { VIEW_KEY };
 beforeAll(async () => {
   stack = await startGatedStack({
-    ...{ workers: 0, env },
+    workers: 0,
+    env,
     programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
     bindings: {
       ...bearerBindings(TOKENS),

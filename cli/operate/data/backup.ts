@@ -18,7 +18,7 @@ export const usage = usageOf(
   "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]",
   `Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
 results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses
-meanwhile, and tells callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
+meanwhile, and asks callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
 it: copy their folder or bucket (FILES_URL) as well, afterwards.`,
   OPTIONS,
 );
@@ -71,9 +71,9 @@ async function replaceFiles(from: string, to: string): Promise<boolean> {
 
 /** Has the server write its pages to the bucket, a bounded number at each request. Returns the number of pages. */
 async function writePages(operator: OperatorClient, name: string): Promise<number> {
-  for (let query = { name, page: "0" }; ; ) {
+  for (let query: Record<string, string> = { name, page: "0" }; ; ) {
     const { pages, page, after } = await operator.ask("POST", "bucket", query);
     if (pages !== undefined) return pages;
-    query = { name, page: String(page), ...{ after: JSON.stringify(after) } };
+    query = { name, page: String(page), after: JSON.stringify(after) };
   }
 }

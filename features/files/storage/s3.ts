@@ -32,25 +32,49 @@ const UNFINISHED = "?uploadId=";
 
 const TRIES = 4;
 
-function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
-  const client = new AwsClient({
-    ...{ accessKeyId: keyId, secretAccessKey: secret, region, service: "s3" },
-    retries: 0,
-  });
-  const { origin, pathname } = new URL(url);
-  const [, bucket = "", ...before] = pathname.replace(/\/+$/, "").split("/");
-  const home = before.length > 0 ? `${before.join("/")}/` : "";
-  /** As keys have it: a path is percent-encoded. */
-  const prefixOfAll = decodeURIComponent(home);
+/** The requests to a bucket. */
+class Bucket {
+  readonly #client: AwsClient;
+  readonly #origin: string;
+  readonly #name: string;
+  readonly #home: string;
+  /** The prefix of all keys, as keys have it: a path is percent-encoded. */
+  readonly prefix: string;
+
+  constructor({ url, keyId, secret, region }: S3Options) {
+    this.#client = new AwsClient({
+      accessKeyId: keyId,
+      secretAccessKey: secret,
+      region,
+      service: "s3",
+      retries: 0,
+    });
+    const { origin, pathname } = new URL(url);
+    const [, name = "", ...folders] = pathname.replace(/\/+$/, "").split("/");
+    this.#origin = origin;
+    this.#name = name;
+    this.#home = folders.length > 0 ? `${folders.join("/")}/` : "";
+    this.prefix = decodeURIComponent(this.#home);
+  }
+
+  pathOf(key: string): string {
+    return `/${this.#home}${key}`;
+  }
 
   /** Sends a request and resolves to its answer, which may be 404. @throws {Error} with the store's words */
-  const send = async (method: string, path: string, body: Uint8Array<ArrayBuffer> | string = "", headers = {}) => {
+  async send(
+    method: string,
+    path: string,
+    body: Uint8Array<ArrayBuffer> | string = "",
+    headers: Record<string, string> = {},
+  ): Promise<Response> {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
     // The store checks the received bytes against this hash.
     const signed = { ...headers, "x-amz-content-sha256": await sha256Of(bytes) };
     for (let n = 1; ; n++) {
       const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
-      const answer = await client.fetch(`${origin}/${bucket}${path}`, request).catch((error: Error) => error);
+      const url = `${this.#origin}/${this.#name}${path}`;
+      const answer = await this.#client.fetch(url, request).catch((error: Error) => error);
       const isLast = n === TRIES;
       if (answer instanceof Error) {
         if (isLast) throw new Error(`the store of files: ${answer.message}`, { cause: answer });
@@ -61,75 +85,86 @@ function s3Store({ url, keyId, secret, region }: S3Options): ObjectStore {
       }
       await pause(100 * 4 ** n);
     }
-  };
-  const there = async (answer: Promise<Response>): Promise<Response> => {
-    const response = await answer;
+  }
+
+  /** The same for what must exist. */
+  async request(method: string, path: string, body?: Uint8Array<ArrayBuffer> | string): Promise<Response> {
+    const response = await this.send(method, path, body);
     if (response.ok) return response;
     throw new Error(`the store of files answered ${response.status}: ${(await response.text()).slice(0, 300)}`);
-  };
-  const at = (key: string) => `/${home}${key}`;
+  }
 
   /** Begins an upload in parts; resolves with a function that returns its path, with more in the query. */
-  const beginUpload = async (key: string) => {
-    const uploadId = inside(await (await there(send("POST", `${at(key)}?uploads=`))).text(), "UploadId");
-    return (more = "") => `${at(key)}?${more}uploadId=${encodeURIComponent(uploadId)}`;
-  };
+  async beginUpload(key: string): Promise<(more?: string) => string> {
+    const path = this.pathOf(key);
+    const uploadId = inside(await (await this.request("POST", `${path}?uploads=`)).text(), "UploadId");
+    return (more = "") => `${path}?${more}uploadId=${encodeURIComponent(uploadId)}`;
+  }
 
-  async function* listed(query: Record<string, string>, tag: string, next: readonly [string, string][]) {
+  /** The elements `tag` of all pages of a list. `next`: where a page says how the next one is asked for. */
+  async *list(
+    query: Record<string, string>,
+    tag: string,
+    next: readonly (readonly [from: string, to: string])[],
+  ): AsyncGenerator<string> {
     for (let more: Record<string, string> | undefined = {}; more; ) {
-      const search = new URLSearchParams({ ...query, ...more });
-      const text = await (await there(send("GET", `?${search}`))).text();
+      const search: URLSearchParams = new URLSearchParams({ ...query, ...more });
+      const text = await (await this.request("GET", `?${search}`)).text();
       for (const [, entry = ""] of text.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs"))) yield entry;
       const isCut = inside(text, "IsTruncated") === "true";
       more = isCut ? Object.fromEntries(next.map(([from, to]) => [to, inside(text, from)])) : undefined;
     }
   }
+}
 
+function s3Store(options: S3Options): ObjectStore {
+  const bucket = new Bucket(options);
   return {
     async write(key, parts) {
-      let upload: Awaited<ReturnType<typeof beginUpload>> | undefined;
+      let upload: ((more?: string) => string) | undefined;
       const tags: string[] = [];
       try {
         for await (const part of parts) {
-          if (!upload && part.length < PART) return void (await there(send("PUT", at(key), part)));
-          upload ??= await beginUpload(key);
-          const { headers } = await there(send("PUT", upload(`partNumber=${tags.length + 1}&`), part));
+          if (!upload && part.length < PART) return void (await bucket.request("PUT", bucket.pathOf(key), part));
+          upload ??= await bucket.beginUpload(key);
+          const { headers } = await bucket.request("PUT", upload(`partNumber=${tags.length + 1}&`), part);
           tags.push(headers.get("etag") ?? "");
         }
         if (!upload) return;
         const list = tags.map((tag, i) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>${tag}</ETag></Part>`);
         const body = `<CompleteMultipartUpload>${list.join("")}</CompleteMultipartUpload>`;
-        const answer = await (await there(send("POST", upload(), body))).text();
+        const answer = await (await bucket.request("POST", upload(), body)).text();
         // The store may fail after it has sent status 200.
         if (answer.includes("<Error>")) throw new Error(`the store of files answered: ${answer.slice(0, 300)}`);
       } catch (error) {
-        if (upload) await send("DELETE", upload()).catch(() => {});
+        if (upload) await bucket.send("DELETE", upload()).catch(() => {});
         throw error;
       }
     },
     async read(key, range) {
       if (range?.length === 0) return new Blob([]).stream();
       const headers = range && { range: `bytes=${range.offset}-${range.offset + range.length - 1}` };
-      const response = await send("GET", at(key), "", headers);
+      const response = await bucket.send("GET", bucket.pathOf(key), "", headers);
       if (response.status !== 404) return response.body ?? new Blob([]).stream();
       await response.body?.cancel();
       return undefined;
     },
     async *list(prefix): AsyncGenerator<StoredObject> {
-      const query = { "list-type": "2", prefix: prefixOfAll + prefix };
-      for await (const entry of listed(query, "Contents", [["NextContinuationToken", "continuation-token"]]))
-        yield { key: inside(entry, "Key").slice(prefixOfAll.length), at: Date.parse(inside(entry, "LastModified")) };
+      const all = bucket.prefix + prefix;
+      const query = { "list-type": "2", prefix: all };
+      for await (const entry of bucket.list(query, "Contents", [["NextContinuationToken", "continuation-token"]]))
+        yield { key: inside(entry, "Key").slice(bucket.prefix.length), at: Date.parse(inside(entry, "LastModified")) };
       const markers = [
         ["NextKeyMarker", "key-marker"],
         ["NextUploadIdMarker", "upload-id-marker"],
       ] as const;
-      for await (const entry of listed({ uploads: "", prefix: prefixOfAll + prefix }, "Upload", markers as never)) {
+      for await (const entry of bucket.list({ uploads: "", prefix: all }, "Upload", markers)) {
         const key =
-          inside(entry, "Key").slice(prefixOfAll.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
+          inside(entry, "Key").slice(bucket.prefix.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
         yield { key, at: Date.parse(inside(entry, "Initiated")) };
       }
     },
-    remove: async (key) => void (await send("DELETE", at(key))),
+    remove: async (key) => void (await bucket.send("DELETE", bucket.pathOf(key))),
   };
 }
 

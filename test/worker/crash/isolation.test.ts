@@ -144,7 +144,7 @@ test("a job that ended each of its workers is left alone for a while and says so
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
   const client = new ResonateClient({ url: resonate.url, token: process.env.RESONATE_TOKEN });
-  expect(await retryJob({ client, namespace }, "ends_the_process")).toBe("it is looked at again");
+  expect(await retryJob({ client, namespace }, "ends_the_process")).toBe("it is checked again");
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 
