@@ -1,106 +1,17 @@
-/** A caller's object with a Resonate server in this process: the jobs that it counts and lists. */
+/** The record of a caller's jobs in its object, with a Resonate server in this process. */
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
-import { Names } from "../../core/jobs/names.ts";
+import { describe, expect, test, vi } from "vitest";
+import { startedJob } from "../../core/jobs/caller-record.ts";
 import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
-import { childOf, encodeValue, RESERVATION } from "../../core/resonate/codec.ts";
-import { cleanUpId, feedEntryId, outputId, storedMarkId } from "../../core/resonate/ids.ts";
+import { childOf, encodeValue } from "../../core/resonate/codec.ts";
+import { cleanUpId, storedMarkId } from "../../core/resonate/ids.ts";
 import { resultOf } from "../../core/resonate/object-calls.ts";
 import { STORED } from "../../core/resonate/size.ts";
-import { Simulation } from "../../testing/simulation/simulation.ts";
-import { type OpenCallerObject, openCallerObject } from "../../testing/stack/caller-object.ts";
-import { createStorage } from "../../testing/stack/object-storage.ts";
+import { BEGAN, deployCaller, KEY, MINUTE, moveClock } from "../../testing/stack/caller-deployment.ts";
 
 const RUNS = 60 * Number(process.env.FUZZ_TIMES ?? 1);
-const KEY = "c0123456789abcdef.";
-const MINUTE = 60_000;
-const CALLER = "durable-mcp:caller";
-/** In minutes. */
-const DAY = 24 * 60;
-/** The beginning of an hour. */
-const BEGAN = 480_000 * 60 * MINUTE;
 
-beforeEach(() => void vi.useFakeTimers({ now: BEGAN, toFake: ["Date"] }));
-afterEach(() => {
-  vi.unstubAllGlobals();
-  vi.useRealTimers();
-});
-
-/** A deployment with one caller: its object, and a server whose answers are counted. */
-function deploy(most: number, bindings = {}) {
-  const sim = new Simulation({ now: () => Date.now() });
-  const state = { requests: 0, isAway: false, isSearched: false };
-  vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
-    state.requests += 1;
-    if (state.isAway) return new Response("", { status: 503 });
-    const { kind, data } = JSON.parse(String(init.body));
-    if (kind === "promise.search") {
-      if (!state.isSearched) return Response.json({ kind, head: { status: 403 }, data: "not allowed" });
-      const promises = sim.promises().map((id) => sim.get(id));
-      const found = promises.filter((one) => one?.tags[CALLER] === data.tags[CALLER]);
-      return Response.json({ kind, head: { status: 200 }, data: { promises: found } });
-    }
-    const { status, data: answer } = await sim.send(kind, data);
-    return Response.json({ kind, head: { status }, data: answer });
-  });
-  const env = { RESONATE_URL: "http://resonate", AUTH_MODE: "none", ...bindings };
-  let storage = createStorage();
-  let object = openCallerObject(storage, env);
-  const idOf = (name: string) => KEY + name;
-  const create = async (name: string, tag: string, minutes = 10) => {
-    const tags = {
-      [RESERVATION]: tag,
-      ...new Names([], "", KEY).ownerTags("timer"),
-      "resonate:target": "poll://any@workers",
-    };
-    const data = {
-      id: idOf(name),
-      timeoutAt: Date.now() + minutes * MINUTE,
-      param: encodeValue({ func: "timer" }),
-      tags,
-    };
-    await sim.send("promise.create", data);
-  };
-  const isPending = (name: string) => sim.get(idOf(name))?.state === "pending";
-  return {
-    sim,
-    state,
-    create,
-    idOf,
-    isPending,
-    get object() {
-      return object;
-    },
-    restart(isLost = false) {
-      if (isLost) storage = createStorage();
-      object = openCallerObject(storage, env);
-    },
-    end: (name: string) =>
-      sim.send("promise.settle", { id: idOf(name), state: "resolved", value: encodeValue("done") }),
-    /** A start by an edge, which may die before it creates the job. */
-    async start(name: string, count = 1, dies = false) {
-      const reservation = reservationFor({ duration: 10 * MINUTE, now: Date.now(), count });
-      const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + 10 * MINUTE };
-      const job: StartedJob = {
-        id: idOf(name),
-        kind: "timer",
-        state: "pending",
-        ...times,
-        ...reservation,
-        bytes: 0,
-        labels: [],
-      };
-      const { answer } = await object.reserve(KEY, job, { jobs: most, bytes: 0 });
-      const reserved = resultOf(answer);
-      if (reserved !== "full" && !dies) await create(name, tagOf(reservation));
-      return reserved;
-    },
-    async list() {
-      return (await object.list(KEY, { limit: 1_000 })).map(({ id }) => id.slice(KEY.length));
-    },
-  };
-}
+moveClock();
 
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("start" as const), count: fc.integer({ min: 1, max: 4 }) }) },
@@ -119,7 +30,7 @@ test("in any history a start is refused when and only when the limit is reached,
       fc.integer({ min: 2, max: 30 }),
       async (steps, most) => {
         vi.setSystemTime(BEGAN);
-        const { start, end, isPending, restart } = deploy(most);
+        const { start, end, isPending, restart } = deployCaller(most);
         const jobs = new Map<string, number>();
         const dead: { count: number; until: number }[] = [];
         for (const [n, one] of steps.entries()) {
@@ -148,7 +59,7 @@ test("in any history a start is refused when and only when the limit is reached,
 });
 
 test("jobs that stay open after their expected end do not hide from a start which others have ended", async () => {
-  const { start, create, end } = deploy(100);
+  const { start, create, end } = deployCaller(100);
   for (let n = 0; n < 50; n++) {
     await start(`timer_stuck${n}`, 1, true);
     await create(`timer_stuck${n}`, tagOf(reservationFor({ duration: 10 * MINUTE, now: BEGAN, count: 1 })), 60);
@@ -164,7 +75,7 @@ test("jobs that stay open after their expected end do not hide from a start whic
 describe("the stored bytes of jobs that do not state them", () => {
   const MOST = 500_000_000;
   const begin = async (bindings = {}) => {
-    const deployed = deploy(0, bindings);
+    const deployed = deployCaller(0, bindings);
     const { object, create, sim } = deployed;
     const startedAt = Date.now();
     /** Starts a job that has 1,000 bytes of arguments. */
@@ -269,7 +180,7 @@ describe("the stored bytes of jobs that do not state them", () => {
 });
 
 test("the first start costs one request, and later starts cost none", async () => {
-  const { start, state, restart } = deploy(10);
+  const { start, state, restart } = deployCaller(10);
   const cost = async (name: string) => {
     const before = state.requests;
     await start(name);
@@ -286,7 +197,7 @@ test("the first start costs one request, and later starts cost none", async () =
 });
 
 test("an unavailable server refuses the first start with its own message, and the next start succeeds", async () => {
-  const { start, state } = deploy(10);
+  const { start, state } = deployCaller(10);
   state.isAway = true;
   await expect(start("timer_a")).rejects.toThrow("at capacity");
   state.isAway = false;
@@ -294,7 +205,7 @@ test("an unavailable server refuses the first start with its own message, and th
 });
 
 test("an object that lost its storage finds the caller's jobs by a search, and counts and lists them", async () => {
-  const { start, end, restart, list, state } = deploy(10);
+  const { start, end, restart, list, state } = deployCaller(10);
   state.isSearched = true;
   for (let n = 0; n < 10; n++) expect(await start(`timer_${n}`)).toBe("reserved");
   expect(await start("timer_over")).toBe("full");
@@ -306,7 +217,7 @@ test("an object that lost its storage finds the caller's jobs by a search, and c
 });
 
 test("an object that lost its storage begins anew where the server refuses searches", async () => {
-  const { start, restart } = deploy(10);
+  const { start, restart } = deployCaller(10);
   for (let n = 0; n < 10; n++) expect(await start(`timer_${n}`)).toBe("reserved");
   restart(true);
   for (let n = 0; n < 10; n++) expect(await start(`timer_more${n}`)).toBe("reserved");
@@ -314,7 +225,7 @@ test("an object that lost its storage begins anew where the server refuses searc
 });
 
 test("a caller's record is removed within a day after its promises were removed, and not before", async () => {
-  const { object, start, end, list, sim } = deploy(10);
+  const { object, start, end, list, sim } = deployCaller(10);
   await start("timer_a");
   await end("timer_a");
   const ada = { id: "ada", key: KEY, label: "ada" };
@@ -339,483 +250,3 @@ test("a caller's record is removed within a day after its promises were removed,
   expect(await list()).toEqual([]);
   expect((await poll(cursor)).truncated).toBe(true);
 });
-
-/** The object of a caller who has subscribed, over storage that outlasts it. `receive` answers as its receiver. */
-async function subscribed(receive: (id: string, url: string) => Response | Promise<Response>, bindings = {}) {
-  const TOKEN = { name: "ada", sha256: "0".repeat(64) };
-  const env = {
-    AUTH_MODE: "bearer",
-    BEARER_TOKENS: JSON.stringify([TOKEN]),
-    RESONATE_URL: "https://resonate.example.com",
-    ...bindings,
-  };
-  const deployment = deploy(0);
-  const toServer = fetch;
-  vi.stubGlobal("fetch", async (url: string | URL, init: RequestInit) => {
-    if (String(url).startsWith(env.RESONATE_URL)) return toServer(env.RESONATE_URL, init);
-    const { type, challenge } = JSON.parse(String(init.body));
-    return type === "verification"
-      ? Response.json({ challenge })
-      : receive(new Headers(init.headers).get("webhook-id") ?? "", String(url));
-  });
-  const alarm = { at: 0 };
-  const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
-  const awake = () => openCallerObject(storage, env);
-  const object = awake();
-  const request = { name: "job.ended", filter: {}, url: "https://receiver.example.com/", cursor: null };
-  const more = { secret: `whsec_${btoa("s".repeat(32))}`, ttlMs: 7 * 24 * 60 * MINUTE };
-  const caller = { id: "ada", key: KEY, label: "ada" };
-  await object.subscribe(caller, { ...request, ...more });
-  /** Starts a job that is expected to end after `minutes`, and times out after `most`. */
-  const start = async (name: string, minutes: number, most = minutes) => {
-    const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
-    const job = { id: deployment.idOf(name), kind: "timer", state: "pending" as const, ...times };
-    const none = { period: "", count: 0, bytes: 0, labels: [] };
-    await awake().reserve(KEY, { ...job, ...none }, { jobs: 0, bytes: 0 });
-    await deployment.create(name, "", most);
-  };
-  /** Lets the time pass until `until`, and runs each alarm in an object that has just woken up. Returns how many there were. */
-  const pass = async (until: number) => {
-    let alarms = 0;
-    for (; alarm.at < until && alarms < 1_000; alarms++) {
-      vi.setSystemTime(Math.max(Date.now() + 1, alarm.at));
-      await awake().alarm();
-    }
-    vi.setSystemTime(until);
-    return alarms;
-  };
-  return { ...deployment, env, storage, object, awake, alarm, start, pass, caller, request: { ...request, ...more } };
-}
-
-test("a web hook that a crash cuts off is sent again, as the next attempt is stored before anything is sent", async () => {
-  const attempts: { id: string; alarm: number }[] = [];
-  const sent = Promise.withResolvers<void>();
-  const { object, awake, alarm, start, end, idOf } = await subscribed((id) => {
-    attempts.push({ id, alarm: alarm.at });
-    sent.resolve();
-    return attempts.length === 1 ? new Promise<Response>(() => {}) : new Response(null, { status: 204 });
-  });
-  await start("timer_cut", 10);
-  await end("timer_cut");
-  await object.noteReports(KEY, [idOf("timer_cut")], []);
-  await sent.promise;
-  // The process ends here, and only the storage is left.
-  expect(attempts).toEqual([{ id: "ended_timer_cut", alarm: expect.toSatisfy((at) => at <= Date.now() + 10_000) }]);
-  vi.setSystemTime(alarm.at);
-  await awake().alarm();
-  expect(attempts.map(({ id }) => id)).toEqual(["ended_timer_cut", "ended_timer_cut"]);
-});
-
-test.each(["forget_jobs", "the retention"])(
-  "a job that is started again after %s has removed it has its events, and one that still exists has none again",
-  async (by) => {
-    const received: string[] = [];
-    const { object, awake, start, end, idOf, sim, caller, request } = await subscribed((id) => {
-      received.push(id);
-      return new Response(null, { status: 204 });
-    });
-    for (const name of ["job.question", "job.progress", "job.output"])
-      await object.subscribe(caller, { ...request, name });
-    const id = idOf("timer_a");
-    const question = { message: "Go on?", requestedSchema: { type: "object", properties: {} } };
-    const entry = { message: "asks", questions: { go: { promiseId: "p", question } }, emitted: 1 };
-    const told = ["ended_timer_a", "output_timer_a_1", "progress_timer_a_1", "question_timer_a_go"];
-    const play = async (object: OpenCallerObject) => {
-      for (const [child, param] of [[outputId(id, 1), "leaf"] as const, [feedEntryId(id, 1), entry] as const]) {
-        const call = childOf(child, Date.now() - 1, { param, tags: { "resonate:timer": "true" } });
-        await sim.send(call.kind, call.data);
-      }
-      vi.setSystemTime(Date.now() + MINUTE);
-      await object.alarm();
-      await end("timer_a");
-      await object.noteReports(KEY, [id], []);
-      await object.alarm();
-      return received.splice(0).sort();
-    };
-    await start("timer_a", 10);
-    expect(await play(object)).toEqual(told);
-    vi.setSystemTime(Date.now() + 1_000);
-    await start("timer_a", 10);
-    await object.noteReports(KEY, [id], []);
-    await object.alarm();
-    expect(received).toEqual([]);
-    vi.setSystemTime(Date.now() + MINUTE);
-    sim.forget(id);
-    const isTold = by === "forget_jobs";
-    if (isTold) await object.forget(id, false);
-    const startedAt = Date.now();
-    await start("timer_a", 10);
-    expect(await play(isTold ? object : awake())).toEqual(told.map((event) => `${event}@${startedAt}`));
-  },
-);
-
-test("a subscription to a job of thirty days costs little while nothing happens, even if the object is evicted each time", async () => {
-  const receive = vi.fn(() => new Response(null, { status: 204 }));
-  const { state, start, pass } = await subscribed(receive);
-  await start("timer_long", 30 * DAY);
-  const day = async () => {
-    const before = state.requests;
-    const alarms = await pass(Date.now() + DAY * MINUTE);
-    return { alarms, requests: state.requests - before };
-  };
-  const days = [await day(), await day()];
-  // The pauses grow from 30 seconds to an hour; on the second day each is an hour.
-  expect(days[0]?.alarms).toBeLessThanOrEqual(40);
-  expect(days[1]?.alarms).toBeLessThanOrEqual(26);
-  expect(days.map(({ requests }) => requests)).toEqual([
-    expect.toSatisfy((n) => n <= 40),
-    expect.toSatisfy((n) => n <= 26),
-  ]);
-  expect(receive).not.toHaveBeenCalled();
-});
-
-/** A receiver that notes when it got each event. */
-function noting() {
-  const received = new Map<string, number>();
-  const receive = (id: string) => {
-    received.set(id.replace("ended_timer_", ""), Date.now());
-    return new Response(null, { status: 204 });
-  };
-  return { received, receive };
-}
-
-test("a web hook is told of an end right after the job was expected to end, although the job could run for longer", async () => {
-  const { received, receive } = noting();
-  const { start, end, pass } = await subscribed(receive);
-  await start("timer_tea", DAY, 8 * DAY);
-  const fires = Date.now() + DAY * MINUTE;
-  await pass(fires);
-  await end("timer_tea");
-  await pass(fires + 10_000);
-  expect(received.get("tea")).toBeLessThanOrEqual(fires + 2_000);
-});
-
-test("jobs that stay open after their expected end are looked at ever more rarely, and do not delay others", async () => {
-  const { received, receive } = noting();
-  const { start, end, pass, state } = await subscribed(receive);
-  const began = Date.now();
-  const at = (minutes: number) => began + minutes * MINUTE;
-  for (let n = 0; n < 60; n++) await start(`timer_stuck${n}`, 60, 8 * DAY);
-  await start("timer_early", 6 * 60);
-  await start("timer_late", 6 * 60, 8 * DAY);
-  await pass(at(60));
-  await end("timer_early");
-  const before = state.requests;
-  expect(await pass(at(3 * 60))).toBeLessThan(60);
-  // Two hours after their expected end each job was looked at after 1, 30, 60 seconds, and so on, and in its turn.
-  expect(state.requests - before).toBeLessThan(60 * 16);
-  expect(received.get("early")).toBeLessThan(at(2 * 60 + 1));
-  await pass(at(6 * 60));
-  await end("timer_late");
-  await pass(at(6 * 60 + 1));
-  expect(received.get("late")).toBeLessThan(at(6 * 60) + 3_000);
-  for (let n = 0; n < 60; n++) await end(`timer_stuck${n}`);
-  await pass(at(7 * 60 + 1));
-  expect(received.size).toBe(62);
-});
-
-test("jobs that are expected to end at the same time are looked at within seconds", async () => {
-  const { received, receive } = noting();
-  const { start, end, pass } = await subscribed(receive);
-  for (let n = 0; n < 100; n++) await start(`timer_${n}`, DAY, 8 * DAY);
-  const due = Date.now() + DAY * MINUTE;
-  await pass(due);
-  for (let n = 0; n < 100; n++) await end(`timer_${n}`);
-  await pass(due + 10_000);
-  expect(received.size).toBe(100);
-});
-
-test.each([
-  ["no others start", 5],
-  ["as many start", 12],
-])("many expected ends that are told at once cost few looks at other open jobs, while %s", async (starts, most) => {
-  const { received, receive } = noting();
-  const { start, end, pass, awake, idOf, state } = await subscribed(receive);
-  // One of 500 is expected to end each 3.6 seconds of the second half-hour.
-  const [pace, began] = [3_600, Date.now()];
-  for (let n = 0; n < 500; n++) await start(`timer_${n}`, 30 + (n * pace) / MINUTE, DAY);
-  await pass(began + 30 * MINUTE - 10);
-  const before = state.requests;
-  for (let n = 0; n < 250; n++) {
-    await pass(began + 30 * MINUTE + n * pace - 10);
-    await end(`timer_${n}`);
-    await awake().noteReports(KEY, [idOf(`timer_${n}`)], []);
-    if (starts === "as many start") await start(`timer_${500 + n}`, 30, DAY);
-  }
-  await pass(Date.now() + MINUTE);
-  expect(received.size).toBe(250);
-  expect((state.requests - before) / 250).toBeLessThan(most);
-});
-
-test("each of many open jobs is looked at within about an hour", async () => {
-  const { received, receive } = noting();
-  const { start, end, pass } = await subscribed(receive);
-  for (let n = 0; n < 200; n++) await start(`timer_${n}`, 8 * DAY);
-  await pass(Date.now() + DAY * MINUTE);
-  // Nobody reports these ends.
-  for (let n = 0; n < 200; n++) await end(`timer_${n}`);
-  await pass(Date.now() + 65 * MINUTE);
-  expect(received.size).toBe(200);
-});
-
-test("a start does not delay the look that the end of another job is due for", async () => {
-  const { received, receive } = noting();
-  const { start, end, pass } = await subscribed(receive);
-  await start("timer_tea", 90);
-  const fires = Date.now() + 90 * MINUTE;
-  await pass(fires);
-  await end("timer_tea");
-  await start("timer_next", DAY);
-  await pass(fires + 10_000);
-  expect(received.has("tea")).toBe(true);
-});
-
-test("a question of a long job is told within five minutes where no connection follows it, at three requests a look", async () => {
-  const { received, receive } = noting();
-  const { object, sim, start, pass, idOf, state, caller, request } = await subscribed(receive);
-  await object.subscribe(caller, { ...request, name: "job.question" });
-  await start("timer_long", 30 * DAY);
-  const passCheaply = async () => {
-    const before = state.requests;
-    const alarms = await pass(Date.now() + 120 * MINUTE);
-    expect(alarms).toBeLessThanOrEqual(25);
-    expect(state.requests - before).toBeLessThanOrEqual(3 * 25);
-  };
-  await pass(Date.now() + 60 * MINUTE);
-  await passCheaply();
-  const question = { message: "Go on?", requestedSchema: { type: "object", properties: {} } };
-  const entry = { message: "asks", questions: { go: { promiseId: "p", question } } };
-  const call = childOf(feedEntryId(idOf("timer_long"), 1), Date.now() - 1, {
-    param: entry,
-    tags: { "resonate:timer": "true" },
-  });
-  await sim.send(call.kind, call.data);
-  await pass(Date.now() + 5 * MINUTE + 1);
-  expect([...received.keys()]).toEqual(["question_timer_long_go"]);
-  await passCheaply();
-});
-
-test("a receiver that fails for an hour is left alone until its client, who can see that, subscribes again", async () => {
-  let answer = 503;
-  const receive = vi.fn(() => new Response(null, { status: answer }));
-  const { object, awake, pass, start, end, idOf, caller, request } = await subscribed(receive);
-  for (const name of ["timer_a", "timer_b", "timer_c", "timer_d"]) {
-    await start(name, 10);
-    await end(name);
-    await object.noteReports(KEY, [idOf(name)], []);
-  }
-  const passMinutes = (minutes: number) => pass(Date.now() + minutes * MINUTE);
-  const status = async () => {
-    const seen = await awake().view(KEY);
-    return seen.subscriptions[0]?.status;
-  };
-  await passMinutes(50);
-  expect(await status()).toMatchObject({ active: true, lastError: "http_5xx", failedSince: expect.any(String) });
-  await passMinutes(40);
-  expect(await status()).toMatchObject({ active: false, lastError: "http_5xx" });
-  receive.mockClear();
-  await passMinutes(24 * 60);
-  expect(receive).not.toHaveBeenCalled();
-  answer = 204;
-  expect(await awake().subscribe(caller, request)).toMatchObject({ deliveryStatus: { active: false } });
-  await passMinutes(1);
-  expect(receive).toHaveBeenCalled();
-  expect(await status()).toMatchObject({ active: true, lastError: null });
-});
-
-test.each(["has expired", "was ended by its owner", "was ended and its receiver could not be told"])(
-  "a subscription that is made again after it %s begins at its own cursor",
-  async (how) => {
-    const received: string[] = [];
-    const isAway = how.endsWith("told");
-    const { object, start, end, idOf, caller, request } = await subscribed((id) => {
-      received.push(id);
-      return new Response(null, { status: isAway && id.startsWith("msg_terminated") ? 503 : 204 });
-    });
-    const page = await object.readEvents(caller, { name: "job.ended", filter: {}, cursor: null, limit: 1 });
-    await start("timer_a", 10);
-    await end("timer_a");
-    await object.noteReports(KEY, [idOf("timer_a")], []);
-    await vi.waitFor(() => expect(received).toEqual(["ended_timer_a"]));
-    if (how === "has expired") {
-      await object.subscribe(caller, { ...request, ttlMs: MINUTE });
-      vi.setSystemTime(Date.now() + 2 * MINUTE);
-      await object.alarm();
-    } else {
-      const seen = await object.view(KEY);
-      await object.view(KEY, undefined, seen.subscriptions[0]?.id);
-      await vi.waitFor(() => expect(received.at(-1)).toMatch(/^msg_terminated/));
-      // The answer is noted right after.
-      await object.alarm();
-    }
-    received.splice(0);
-    await object.subscribe(caller, { ...request, cursor: page.cursor });
-    await object.alarm();
-    expect(received).toEqual(["ended_timer_a"]);
-  },
-);
-
-test.each(["goes on", "has ended"])(
-  "a subscription that %s, and whose secret and event cannot be decrypted any more, rests until it is made again",
-  async (how) => {
-    const keyOf = (letter: string) => ({ ENCRYPTION_KEYS: `${letter.repeat(43)}=` });
-    const received: string[] = [];
-    const receive = (id: string) => new Response(null, { status: received.push(id) && 204 });
-    const { env, storage, start, end, idOf, alarm, caller, request } = await subscribed(receive, keyOf("A"));
-    const object = openCallerObject(storage, { ...env, ...keyOf("B") });
-    const seen = await object.view(KEY);
-    if (how === "has ended") await object.view(KEY, undefined, seen.subscriptions[0]?.id);
-    await start("timer_a", 10); // unencrypted, which is not accepted either
-    await end("timer_a");
-    await object.noteReports(KEY, [idOf("timer_a")], []);
-    await object.alarm();
-    expect([received, alarm.at > Date.now() + MINUTE]).toEqual([[], true]);
-    expect(await object.subscribe(caller, request)).toMatchObject({ id: expect.any(String) });
-    await object.alarm();
-    if (how === "goes on") expect(received).toEqual(["ended_timer_a"]);
-  },
-);
-
-test("a subscription that is made again while its receiver is being told of its end continues after that", async () => {
-  const { promise: held, resolve: answer } = Promise.withResolvers<Response>();
-  const received: string[] = [];
-  const { object, start, end, idOf, caller, request } = await subscribed((id) => {
-    received.push(id);
-    return id.startsWith("msg_terminated") ? held : new Response(null, { status: 204 });
-  });
-  const subscriptions = async () => {
-    const seen = await object.view(KEY);
-    return seen.subscriptions.map(({ id }) => id);
-  };
-  const [id] = await subscriptions();
-  await object.view(KEY, undefined, id);
-  await vi.waitFor(() => expect(received).toHaveLength(1));
-  await object.subscribe(caller, request);
-  answer(new Response(null, { status: 204 }));
-  await start("timer_a", 10);
-  await end("timer_a");
-  await object.noteReports(KEY, [idOf("timer_a")], []);
-  await vi.waitFor(() => expect(received).toContain("ended_timer_a"));
-  await object.alarm();
-  expect(await subscriptions()).toEqual([id]);
-});
-
-test("a web hook without events for weeks has its cursor moved on at each refresh, and is not told of a gap", async () => {
-  const quiet = { url: "https://quiet.example.com/", filter: { jobNames: ["timer_quiet"] } };
-  const received: string[] = [];
-  const { awake, start, end, pass, idOf, caller, request } = await subscribed((id, url) => {
-    if (url === quiet.url) received.push(id);
-    return new Response(null, { status: 204 });
-  });
-  const refresh = async () => {
-    const answer = await awake().subscribe(caller, { ...request, ...quiet });
-    if ("refused" in answer) throw new Error("not granted");
-    return answer;
-  };
-  const endJob = async (name: string) => {
-    await start(name, 10);
-    await end(name);
-    await awake().noteReports(KEY, [idOf(name)], []);
-  };
-  const cursors = [(await refresh()).cursor];
-  for (let day = 1; day <= 16; day++) {
-    await endJob(`timer_${day}`);
-    await pass(Date.now() + DAY * MINUTE);
-    if (day % 5 > 0) continue;
-    const { cursor, truncated } = await refresh();
-    expect(truncated).toBe(false);
-    cursors.push(cursor);
-  }
-  expect(received).toEqual([]);
-  expect(new Set(cursors).size).toBe(4);
-  await endJob("timer_quiet");
-  await vi.waitFor(() => expect(received).toEqual(["ended_timer_quiet"]));
-});
-
-test.each([3, 8])(
-  "%i slow receivers with full backlogs do not delay the events of another subscription",
-  async (slow) => {
-    const prompt = "https://prompt.example.com/";
-    const received: string[] = [];
-    const slowly: (() => void)[] = [];
-    const { object, start, end, idOf, caller, request } = await subscribed((id, url) => {
-      const answer = new Response(null, { status: 204 });
-      if (url !== prompt) return new Promise((resolve) => slowly.push(() => resolve(answer)));
-      received.push(id);
-      return answer;
-    });
-    for (let n = 1; n < slow; n++) await object.subscribe(caller, { ...request, url: `https://slow${n}.example.com/` });
-    await object.subscribe(caller, { ...request, url: prompt, filter: { jobNames: ["timer_late"] } });
-    const endJob = async (name: string) => {
-      await start(name, 10);
-      await end(name);
-      await object.noteReports(KEY, [idOf(name)], []);
-    };
-    for (let n = 0; n < 120; n++) await endJob(`timer_${n}`);
-    await vi.waitFor(() => expect(slowly.length).toBe(Math.min(4 * slow, 24)));
-    vi.advanceTimersByTime(1_000);
-    await endJob("timer_late");
-    // Eight receivers take all places, so the event needs the first that becomes free.
-    if (slow === 8) slowly[0]?.();
-    await vi.waitFor(() => expect(received).toEqual(["ended_timer_late"]));
-  },
-);
-
-test("of 10,000 subscriptions 50 are granted, and only 10 new receivers a minute are asked whether they want deliveries", async () => {
-  const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
-  const answers = new Map<string, number>();
-  const count = (answer: string) => answers.set(answer, (answers.get(answer) ?? 0) + 1);
-  for (let n = 0; n < 10_000; n++) {
-    // Every second subscription has a receiver of its own.
-    const url = n % 2 ? request.url : `https://receiver.example.com/${n}`;
-    const answer = await object.subscribe(caller, { ...request, url, filter: { jobNames: [`timer_${n}`] } });
-    count("refused" in answer ? `${answer.refused} ${answer.data.limit}` : "granted");
-  }
-  // One subscription existed before, with its receiver.
-  expect(answers.get("granted")).toBe(49);
-  expect(Object.fromEntries(answers)).toEqual({
-    granted: 49,
-    "ResourceExhausted verifications": expect.any(Number),
-    "ResourceExhausted subscriptions": expect.toSatisfy((n) => n > 9_900),
-  });
-});
-
-test("of many subscriptions at the same time 50 are granted, also where secrets are encrypted", async () => {
-  const encrypted = { ENCRYPTION_KEYS: `${"A".repeat(43)}=` };
-  const { object, caller, request } = await subscribed(() => new Response(null, { status: 204 }), encrypted);
-  const subscribe = async (_: unknown, n: number) => {
-    const answer = await object.subscribe(caller, { ...request, filter: { jobNames: [`timer_${n}`] } });
-    return answer;
-  };
-  const answers = await Promise.all(Array.from({ length: 200 }, subscribe));
-  // One subscription existed before.
-  expect(answers.filter((answer) => !("refused" in answer))).toHaveLength(49);
-});
-
-test("a caller who subscribes and unsubscribes for weeks, at ever new addresses, fills no storage", async () => {
-  const { object, caller, request, storage } = await subscribed(() => new Response(null, { status: 204 }));
-  const count = () => Number(storage.sql.exec("SELECT count(*) AS n FROM verified").toArray()[0]?.n);
-  const most: number[] = [];
-  for (let week = 0; week < 3; week++) {
-    for (let n = 0; n < 150; n++) {
-      const key = { ...request, url: `https://receiver.example.com/${week}/${n}` };
-      expect(await object.subscribe(caller, key)).toMatchObject({ id: expect.any(String) });
-      await object.unsubscribe(caller, key);
-      vi.setSystemTime(Date.now() + 60 * MINUTE);
-    }
-    most.push(count());
-  }
-  expect(Math.max(...most)).toBeLessThanOrEqual(200);
-});
-
-test.each(["has unsubscribed", "lets the subscription expire"])(
-  "an object whose only subscriber %s has no more alarms for it, while a job goes on",
-  async (how) => {
-    const { awake, start, pass, caller, request } = await subscribed(() => new Response(null, { status: 204 }));
-    await start("timer_long", 30 * DAY);
-    if (how === "has unsubscribed") await awake().unsubscribe(caller, request);
-    else await awake().subscribe(caller, { ...request, ttlMs: MINUTE });
-    await pass(Date.now() + 2 * MINUTE);
-    expect(await pass(Date.now() + 60 * MINUTE)).toBeLessThan(3);
-  },
-);
