@@ -113,7 +113,7 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
     readFeed: (job, channel) => events.readFeed(job, channel),
   });
   const schedules = schedulesIn(deployment, { host, record, feeds, blocked });
-  // It is listed whatever the configuration offers, since it ends the subscriptions that a deployment no longer offers.
+  // It is listed whatever the configuration offers, since it ends the subscriptions that it does not offer.
   const hooks = hooksIn(deployment, { host, record, events, follow, blocked });
   const subscriptions = () => hooks.list();
   const parts: (ObjectPart | undefined)[] = [
