@@ -83,7 +83,9 @@ describe("a body", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const body = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode("{")) });
     const request = new Request("https://edge.example/mcp", {
-      ...{ method: "POST", body, duplex: "half" },
+      method: "POST",
+      body,
+      duplex: "half",
       headers: { host: "edge.example", ...JSON_TYPE, ...headers },
     } as RequestInit);
     let status = 0;

@@ -1,6 +1,6 @@
 /** The job of one call to a wrapped server. */
 import * as z from "zod";
-import { DAY } from "../core/author/context.ts";
+import { DAY, NonRetryableError } from "../core/author/context.ts";
 import { defineJob, type Job } from "../core/author/job.ts";
 import { readAnswersBy } from "../core/tools/answers.ts";
 import { answerReader } from "../core/tools/content.ts";
@@ -38,14 +38,29 @@ export type Method = "resources/read" | "prompts/get" | "completion/complete" | 
 /** Whether a job's `tool` is a {@link Method}. */
 export const isMethod = (tool: string): tool is Method => tool.includes("/");
 
-/**
- * Marks the failure reason of a job whose call the server has certainly not executed, so that the call may be repeated. Of an error a
- * job's promise stores the text alone.
- */
-const NOTHING_DONE = "Nothing was done";
+/** The code of errors of calls that the server has certainly not executed, and so may be repeated. */
+const NOTHING_DONE = "nothing_done";
 
-/** The failure reason of a call that the server has certainly not executed. */
-export const nothingDone = (why: string): string => `${NOTHING_DONE}: ${why}`;
+/** Says of a call that the server has certainly not executed it. */
+export const nothingDone = (why: string): string => `Nothing was done: ${why}`;
+
+/** The error of a call that the server has certainly not executed. Steps and jobs store its code. */
+export class NothingDone extends Error {
+  readonly code = NOTHING_DONE;
+
+  constructor(why: string, options?: ErrorOptions) {
+    super(nothingDone(why), options);
+  }
+}
+
+/** The same if another attempt cannot help. */
+export class NothingDoneFinally extends NonRetryableError {
+  readonly code = NOTHING_DONE;
+
+  constructor(why: string) {
+    super(nothingDone(why));
+  }
+}
 
 /** How long a job may take, in milliseconds. It includes the time that questions wait for an answer; the server's limit is shorter. */
 const DEADLINE_MS = 7 * DAY;
@@ -65,7 +80,7 @@ export function callJob(kind: string, prefix: string, { shared, apps }: Pick<Job
     apps,
     runs: "container",
     // A repeat of a non-repeatable call gets the outcome of the first, even a failure.
-    restarts: (reason, { once }) => !once || reason?.includes(NOTHING_DONE) === true,
+    restarts: (error, { once }) => !once || error?.code === NOTHING_DONE,
     freshFor(result, { once, fresh_for }) {
       if (!once && (result as { isError?: boolean } | undefined)?.isError === true) return 0;
       return fresh_for;

@@ -56,8 +56,10 @@ function client(around: (kind: string, send: () => Promise<Response>) => Promise
 const states = () => Object.fromEntries(LINES.map(({ row: { id } }) => [id, statesOf(String(id))]));
 const statesOf = (id: string) => [store.promise(id)?.state, store.task(id)?.state];
 const DONE = {
-  ...{ step: ["resolved", undefined], job: ["resolved", "fulfilled"] },
-  ...{ runs: ["pending", "pending"], asks: ["pending", undefined] },
+  step: ["resolved", undefined],
+  job: ["resolved", "fulfilled"],
+  runs: ["pending", "pending"],
+  asks: ["pending", undefined],
 };
 
 test("a move can be repeated after its end", async () => {

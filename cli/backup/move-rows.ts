@@ -135,7 +135,7 @@ async function ask<K extends OperationKind>(client: ResonateClient, kind: K, dat
     }
     if (attempt === ATTEMPTS) {
       const why = response instanceof Error ? String(response.cause ?? response) : `it answers ${response.status}`;
-      throw new Error(`The server cannot be used: ${why}. The same command goes on where this ended.`);
+      throw new Error(`The server cannot be used: ${why}. The same command continues where this stopped.`);
     }
     await delay(PAUSE * 2 ** (attempt - 1));
   }

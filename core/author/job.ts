@@ -82,10 +82,10 @@ export interface JobOptions<Args, Result = unknown> {
    */
   keepFor?: number | "forever";
   /**
-   * Whether the same call may restart a job that ended without a result. `reason` is the error message of a failed job.
-   * Default: always.
+   * Whether the same call may restart a job that ended without a result. `error` is that of a failed job: its message and, if the
+   * function's error had one, its `code`. Default: always.
    */
-  restarts?(reason: string | undefined, args: Args): boolean;
+  restarts?(error: (Error & { readonly code?: string }) | undefined, args: Args): boolean;
   /**
    * How a job restarts after it failed, was cancelled or timed out. By default it begins from the start, like any new job.
    * `resume`: it does not repeat the steps that the previous attempt finished, if it has the same arguments and version, and
@@ -182,7 +182,7 @@ export interface Job<Args = unknown, Result = unknown> {
   /** For how many milliseconds `result` is fresh; undefined: forever. */
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether the same call may restart a job that ended without a result. */
-  restarts(reason: string | undefined, args: Args): boolean;
+  restarts(error: (Error & { readonly code?: string }) | undefined, args: Args): boolean;
   readonly onRestart: "resume" | undefined;
   readonly otherArguments: "note" | "refuse" | "accept";
   /** How long the clean-up of a cancelled job may take, in milliseconds. */
@@ -277,7 +277,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     ...(expectedAt && { expectedAt }),
     counts: (args) => counts?.(args) ?? 1,
     freshFor: (result, args) => (typeof freshFor === "function" ? freshFor(result as Result, args as Args) : freshFor),
-    restarts: (reason, args) => restarts(reason, args),
+    restarts: (error, args) => restarts(error, args),
     onRestart: options.onRestart,
     otherArguments: options.otherArguments ?? "note",
     cleanupTime: options.cleanup?.for ?? DEFAULT_CLEANUP,

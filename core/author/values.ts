@@ -305,12 +305,13 @@ function said(thrown: unknown): string {
 
 /** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
 export function storedError(thrown: unknown): Error {
-  const { name, message: words, at = "" } = toStored(thrown);
+  const { name, message: words, code, at = "" } = toStored(thrown);
   const message = words + at;
   const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;
   const gaveUp = `gave up after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: `;
   const error = new Error(typeof attempts === "number" ? gaveUp + message : message);
   if (name === "ProtocolFailure" || name === "DeadlineExceeded") error.name = name;
+  if (typeof code === "string") Object.assign(error, { code });
   Object.defineProperty(error, "stack", { value: undefined });
   return error;
 }

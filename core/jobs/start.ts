@@ -69,14 +69,14 @@ const isSame = (one: unknown, other: unknown): boolean => canonical(one) === can
 /** Whether a new start makes the next generation. */
 function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {
   const args = promise.args as Args;
-  if (promise.state !== "resolved") return endedWithoutResult(promise) && job.restarts(reasonOf(promise), args);
+  if (promise.state !== "resolved") return endedWithoutResult(promise) && job.restarts(errorOf(promise), args);
   const fresh = job.freshFor(promise.value, args);
   return fresh !== undefined && now >= (promise.settledAt ?? promise.createdAt) + fresh;
 }
 
 /** Why a job failed; undefined if it did not. */
-function reasonOf({ state, value }: DurablePromise): string | undefined {
-  return state === "rejected" && value instanceof Error ? value.message : undefined;
+function errorOf({ state, value }: DurablePromise): Error | undefined {
+  return state === "rejected" && value instanceof Error ? value : undefined;
 }
 
 /** Finds the newest generation of `base`, given one of its generations, in a logarithmic number of reads. */

@@ -70,7 +70,7 @@ export type JobView = z.infer<typeof JobView>;
 
 /** The output of a tool that starts one job and waits for it. */
 export const JobOutput = JobView.extend({
-  note: z.string().optional().describe("How to go on, while the job is running."),
+  note: z.string().optional().describe("How to continue, while the job is running."),
   view_url: z.string().optional().describe("Its page, for the user to look at."),
 });
 

@@ -1,4 +1,5 @@
 /** The seam of tasks: what a feature does around the execution of a job in a worker. */
+
 import type { Around, Observer } from "../around.ts";
 import type { Implementation } from "../author/implement.ts";
 import type { Journal } from "../engine/journal.ts";
@@ -6,6 +7,7 @@ import type { LeasedTask, TaskLease } from "../engine/lease/lease.ts";
 import type { JobEnd, Runtime } from "../engine/runtime.ts";
 import type { Carried, ExecutionState } from "../engine/state.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
+import type { FeedEntry } from "./feed/progress-feed.ts";
 import type { JobCall } from "./job-call.ts";
 import type { LineLog } from "./line-log.ts";
 
@@ -103,8 +105,8 @@ export type TaskEvent =
   | { type: "sleeps"; run: JobRun; record?: Parameters<NonNullable<Runtime["beforeSleep"]>>[0] }
   /** The job has been suspended. */
   | { type: "asleep"; run: JobRun }
-  /** No worker can continue the job at present. Awaited. */
-  | { type: "blocked"; task: JobTask; reason: string }
+  /** No worker can continue the job at present: its code does not fit, or each worker that ran it was lost (`by`). Awaited. */
+  | { type: "blocked"; task: JobTask; reason: string; by?: FeedEntry["blocked_by"] }
   /** The job's function has ended, and its outcome is about to be stored. */
   | { type: "ends"; task: JobTask }
   /** The job has ended. */

@@ -129,3 +129,9 @@ test("large values are stored and read whole", () => {
   expect(stored).toEqual(library.encode(value));
   expect(decodeValue(stored)).toEqual(value);
 });
+
+test("an error keeps its code, which the client library leaves out", () => {
+  const stored = encodeValue(Object.assign(new Error("refused"), { code: "nothing_done" }));
+  expect(decodeStrictly(stored)).toMatchObject({ message: "refused", code: "nothing_done" });
+  expect(library.decode(stored)).toMatchObject({ message: "refused" });
+});

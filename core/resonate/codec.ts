@@ -97,9 +97,9 @@ function mark(value: unknown): unknown {
   if (value === Number.POSITIVE_INFINITY) return INFINITE;
   if (value === Number.NEGATIVE_INFINITY) return NEGATIVE_INFINITE;
   if (!(value instanceof Error)) return value;
-  const { message, stack, name } = value;
+  const { message, stack, name, code } = value as Error & { code?: unknown };
   if (value instanceof AggregateError) return { __type: "aggregate_error", message, stack, name, errors: value.errors };
-  return { __type: "error", message, stack, name };
+  return { __type: "error", message, stack, name, ...(typeof code === "string" && { code }) };
 }
 
 /** A JSON value that may be marked as an error. */
@@ -108,6 +108,8 @@ interface Marked {
   message?: string;
   stack?: string;
   name?: string;
+  /** Why it failed, for programs. Client libraries neither write nor read it. */
+  code?: string;
   errors: unknown[];
 }
 
@@ -122,6 +124,7 @@ function unmark(value: unknown): unknown {
   const error = new Error(marked.message || "Unknown error");
   if (marked.name) error.name = marked.name;
   if (marked.stack) error.stack = marked.stack;
+  if (marked.code) Object.assign(error, { code: marked.code });
   return error;
 }
 

@@ -69,6 +69,19 @@ test.each([
   expect(await check(open, given)).toEqual({ args });
 });
 
+test.each([{ any: { any: 1, b: 2 } }, { any: null }, { any: "" }, { tree: { tree: { tree: {} } } }, { limit: 5 }])(
+  "%j, which the schema accepts, stays as it is",
+  async (given) => {
+    const tree = z.object({
+      get tree() {
+        return tree.optional();
+      },
+    });
+    const input = inputOf(z.object({ any: z.unknown().optional(), tree: tree.optional(), limit: z.int().optional() }));
+    expect(await check(input, given)).toEqual({ args: given });
+  },
+);
+
 test("a missing argument is named, and so are unknown arguments that were sent instead", async () => {
   expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({
     problems: [

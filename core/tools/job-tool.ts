@@ -328,7 +328,7 @@ export async function waitFor(
   const how = howToAnswer(name, last);
   const agree =
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
-  const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it goes on by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
+  const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it continues by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
     { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf?.(name) },
     { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },

@@ -58,6 +58,10 @@ export function restAfter(lost: number): number {
   return Math.min(FIRST_REST_MS * 2 ** (lost - MAX_LOST_EXECUTIONS), MAX_REST_MS) * (0.75 + Math.random() / 2);
 }
 
+/** Why a job rests. `until` is in milliseconds since the epoch. */
+export const lostMessage = (until: number): string =>
+  `each worker that ran it was lost: it may end its process, use up all memory, or hold its thread for longer than a lease. It is run again at ${new Date(until).toISOString()}`;
+
 /** How many versions passed since the last record; 0 if that is no reason for suspicion. */
 function versionsWithoutRecord({ events, run }: Journal, version: number): number {
   const versions = version - (events.at(-1)?.event.v ?? run?.v ?? 0);

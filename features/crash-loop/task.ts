@@ -6,11 +6,10 @@ import type { TaskLease } from "../../core/engine/lease/lease.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { JobRun, Observe, TaskEvent } from "../../core/jobs/task-feature.ts";
-import { isLost, lostWords } from "../../core/jobs/unhandled.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { executionMarkId } from "../../core/resonate/ids.ts";
-import { ALIVE, type Mark, markedBefore, needsMark, needsSignOfLife, restAfter } from "./crash-loop.ts";
+import { ALIVE, lostMessage, type Mark, markedBefore, needsMark, needsSignOfLife, restAfter } from "./crash-loop.ts";
 
 interface CrashLoopOptions {
   feeds: Pick<ProgressFeeds, "newest">;
@@ -32,9 +31,9 @@ export const crashLoop = ({ feeds, observe }: CrashLoopOptions): WorkerFeature =
     }
     const due = Math.ceil(Date.now() + restMs);
     const mark = await lease.create(executionMarkId(id, version), { begun, rests: true } satisfies Mark, { due });
-    const reason = lostWords(due);
+    const reason = lostMessage(due);
     log.error({ reason }, "job blocked");
-    await observe({ type: "blocked", task: run, reason });
+    await observe({ type: "blocked", task: run, reason, by: "lost_workers" });
     return (await lease.suspend([mark.id])) ? "blocked" : next();
   },
   observes: ["sleeps"],
@@ -62,6 +61,6 @@ async function newestMark({ lease, memory }: JobRun): Promise<Mark> {
 
 /** Whether the job has recorded nothing because its code does not fit its journal, and not because workers were lost. */
 async function isMismatched({ promise }: { promise: PromiseRecord }, feeds: CrashLoopOptions["feeds"]) {
-  const { blocked } = (await feeds.newest(promise)).entry ?? {};
-  return blocked !== undefined && !isLost(blocked);
+  const { blocked, blocked_by } = (await feeds.newest(promise)).entry ?? {};
+  return blocked !== undefined && blocked_by === undefined;
 }

@@ -72,7 +72,8 @@ export class KeptFiles {
     await objects.write(key, inPieces(bytes, PART));
     const description: Description = {
       ...about,
-      ...{ size, sha256: await hash.digest() },
+      size,
+      sha256: await hash.digest(),
       ...(secret && { key: bytesToBase64(secret) }),
     };
     const value = { data: toBase64(JSON.stringify(description)) };

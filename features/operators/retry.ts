@@ -3,7 +3,7 @@ import { REQUEST_TAG } from "../../core/author/job.ts";
 import { doing } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { positionIn } from "../../core/jobs/order.ts";
-import { isLost, wakeupOf } from "../../core/jobs/unhandled.ts";
+import { wakeupOf } from "../../core/jobs/unhandled.ts";
 import {
   decodeValue,
   encodeValue,
@@ -78,7 +78,7 @@ export async function retryJob(server: Server, job: string, isFromStart = false)
     await client.call(resolveOf(bell));
     return true;
   };
-  if (isLost(entry.blocked)) {
+  if (entry.blocked_by === "lost_workers") {
     // It sleeps until the mark of its last execution settles.
     const { status, data } = await client.send("task.get", { id }, { origin: id });
     return status === 200 && (await wake(executionMarkId(id, data.task.version))) ? LOOKED_AT : LOOKING;

@@ -108,11 +108,11 @@ export class Reporter {
     if (asks && this.#text === "") throw new LeaseLost("its questions could not be written", { reason: "unreachable" });
   }
 
-  blocked(reason: string): Promise<void> {
+  blocked(reason: string, by?: FeedEntry["blocked_by"]): Promise<void> {
     // A state that is due later would hide the reason.
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    return this.#write({ questions: {}, blocked: reason });
+    return this.#write({ questions: {}, blocked: reason, ...(by && { blocked_by: by }) });
   }
 
   close(): void {

@@ -51,7 +51,7 @@ export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerF
         return;
       }
       case "blocked":
-        return event.task.reporter?.blocked(event.reason);
+        return event.task.reporter?.blocked(event.reason, event.by);
       case "ends":
         return event.task.reporter?.close();
     }

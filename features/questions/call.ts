@@ -18,62 +18,71 @@ const FORMS = "forms";
 /** How long a call waits for an answer of a client of 2025, in milliseconds, with progress and without. */
 const ANSWER_TIMEOUT_MS = { progress: 190_000, silent: 40_000 };
 
-export function questions(handles: JobHandles): EdgeFeature {
+/** The questions of calls. */
+class CallQuestions {
+  readonly #handles: JobHandles;
+
+  constructor(handles: JobHandles) {
+    this.#handles = handles;
+  }
+
   /** The job in `requestState`, whose questions have been answered. @throws {ToolError} for an answer that does not fit */
-  const answered = async (
+  async answer(
     requestState: string,
     responses: Record<string, unknown>,
     { caller, store }: RequestScope,
     signal: AbortSignal,
-  ): Promise<DurablePromise> => {
-    const promise = await promiseOf(handles, requestState, { caller, store, signal });
+  ): Promise<DurablePromise> {
+    const promise = await promiseOf(this.#handles, requestState, { caller, store, signal });
     const invalid = await answerQuestions(store, promise, responses, signal);
     if (invalid) throw new ToolError(`Nothing was done: ${invalid.key}: ${invalid.reason}. The question stays open.`);
     return promise;
-  };
+  }
 
   /** The questions that an answer carries, if the client can be asked. */
-  const asking = async (call: ToolCall, result: CallResult): Promise<CallResult> => {
+  async ask(call: ToolCall, result: CallResult): Promise<CallResult> {
     const asks = isToolAnswer(result) ? result[ABOUT]?.asks : undefined;
     if (!asks || !call.context.asks) return result;
     const { promise, inputRequests } = asks;
-    const requestState = await handles.seal(promise.name, call.request.scope.caller.id, promise.createdAt);
+    const requestState = await this.#handles.seal(promise.name, call.request.scope.caller.id, promise.createdAt);
     return { resultType: "input_required", inputRequests, requestState } as InputRequiredResult;
-  };
+  }
 
   /** Puts the questions on the stream of a client of 2025, which answers them in requests of their own. */
-  const onStream = async (call: ToolCall, next: () => Promise<CallResult>): Promise<CallResult> => {
+  async askOnStream(call: ToolCall, next: () => Promise<CallResult>): Promise<CallResult> {
     const { scope, signal, reportProgress, send } = call.request;
     const timeout = ANSWER_TIMEOUT_MS[reportProgress ? "progress" : "silent"];
     const until = Math.min(Date.now() + timeout, scope.until);
-    const asked = new Set<string>();
+    const askedIds = new Set<string>();
     for (;;) {
       // When the time is up, the result has the question in words.
       call.context.asks = Date.now() < until;
-      const result = await asking(call, await next());
+      const result = await this.ask(call, await next());
       if (!isInputRequired(result) || signal.aborted) return result;
       const { requestState = "", inputRequests } = result;
       for (const [key, { method, params }] of Object.entries(inputRequests ?? {})) {
         const id = `${requestState} ${key}`;
-        if (!asked.has(id)) send?.({ jsonrpc: "2.0", id, method, params });
-        asked.add(id);
+        if (!askedIds.has(id)) send?.({ jsonrpc: "2.0", id, method, params });
+        askedIds.add(id);
       }
-      call.resumed = await answered(String(requestState), {}, scope, signal);
+      call.resumed = await this.answer(String(requestState), {}, scope, signal);
     }
-  };
+  }
 
   /** Whether the questions of a call may be put to the client of its session. */
-  const asksInSession = async ({ scope, send }: CallRequest): Promise<boolean> => {
+  async asksInSession({ scope, send }: CallRequest): Promise<boolean> {
     const session = send && scope.request.headers.get("mcp-session-id");
-    return session ? (await handles.open(session, scope.caller.id))?.name === FORMS : false;
-  };
+    return session ? (await this.#handles.open(session, scope.caller.id))?.name === FORMS : false;
+  }
+}
 
+export function questions(handles: JobHandles): EdgeFeature {
+  const calls = new CallQuestions(handles);
   const layer: Around<ToolCall, CallResult> = async (call, next) => {
     const { requestState, inputResponses, scope, signal } = call.request;
-    if (requestState !== undefined) call.resumed = await answered(requestState, inputResponses, scope, signal);
-    return (await asksInSession(call.request)) ? onStream(call, next) : asking(call, await next());
+    if (requestState !== undefined) call.resumed = await calls.answer(requestState, inputResponses, scope, signal);
+    return (await calls.asksInSession(call.request)) ? calls.askOnStream(call, next) : calls.ask(call, await next());
   };
-
   return {
     name: "questions",
     call: ({ resume }) => (resume ? layer : undefined),
@@ -82,14 +91,14 @@ export function questions(handles: JobHandles): EdgeFeature {
     session: async (declared, { caller }) =>
       abilitiesOf(declared).showsForms ? handles.seal(FORMS, caller.id, Date.now()) : undefined,
     responseIn(message): ClientResponse | undefined {
-      const found = answerIn(message);
-      return (
-        found && {
-          method: "tasks/update",
-          params: { taskId: found.requestState, inputResponses: found.responses },
-          take: async (scope, signal) => void (await answered(found.requestState, found.responses, scope, signal)),
-        }
-      );
+      const answer = answerIn(message);
+      if (!answer) return undefined;
+      const { requestState, responses } = answer;
+      return {
+        method: "tasks/update",
+        params: { taskId: requestState, inputResponses: responses },
+        take: async (scope, signal) => void (await calls.answer(requestState, responses, scope, signal)),
+      };
     },
   };
 }

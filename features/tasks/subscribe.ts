@@ -64,15 +64,9 @@ export async function subscribe(
   const { taskIds: asked, resourceSubscriptions: uris } = notifications;
   if (asked && !declaresTasks) return jsonRpcError(id, missingTasksCapability(), 400);
 
-  const find = async (taskId: string): Promise<Watched[]> => {
-    const promise = await findPromise(service.handles, taskId, { caller: scope.caller, store: scope.store });
-    if (!promise) return [];
-    return [{ taskId, name: promise.name, page: await service.urlOf(promise.name, scope.caller) }];
-  };
   let tasks: Watched[];
   try {
-    const taskIds = [...new Set(asked)];
-    tasks = (await orUnavailable(service, Promise.all(taskIds.map(find)))).flat();
+    tasks = await findTasks(service, scope, [...new Set(asked)]);
   } catch (error) {
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
     throw error;
@@ -102,6 +96,16 @@ export async function subscribe(
     request.signal,
     scope,
   );
+}
+
+/** The tasks of these ids that exist. */
+async function findTasks(service: TaskService, scope: RequestScope, taskIds: readonly string[]): Promise<Watched[]> {
+  const find = async (taskId: string): Promise<Watched[]> => {
+    const promise = await findPromise(service.handles, taskId, { caller: scope.caller, store: scope.store });
+    if (!promise) return [];
+    return [{ taskId, name: promise.name, page: await service.urlOf(promise.name, scope.caller) }];
+  };
+  return (await orUnavailable(service, Promise.all(taskIds.map(find)))).flat();
 }
 
 function jsonRpcError(id: string | number, error: { code: number; message: string; data?: unknown }, status = 200) {

@@ -345,7 +345,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
 export const cancelJob = builtInTool({
   name: "cancel_job",
   title: "Cancel jobs",
-  description: "Stop jobs for good. Finished ones stay; one that others started too goes on for them.",
+  description: "Stop jobs for good. Finished ones stay; one that others started too continues for them.",
   input: z.object({ job_names: jobNames }),
   output: z.object({
     cancelled: z.array(z.string()).describe("Stopped now, or before."),

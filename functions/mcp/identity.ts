@@ -7,7 +7,7 @@ export function instructionsOf(tools: readonly Tool[], own: string | undefined):
   const waiting = namesOf(tools.filter(({ start, tasksOnly }) => start && !tasksOnly));
   const lines = [
     ...(own === undefined ? [] : [own.trim()]),
-    "Tools for work that outlasts a tool call. Starting a job returns its job_name at once; the job goes on by itself, " +
+    "Tools for work that outlasts a tool call. Starting a job returns its job_name at once; the job continues by itself, " +
       "survives crashes and restarts, and its result stays available under that name in every later conversation.",
     ...(starting ? [`- Start: ${starting} return at once.`] : []),
     ...(waiting ? [`- Call: ${waiting} start a job and wait for a while; a long one answers with its job_name.`] : []),

@@ -54,8 +54,12 @@ async function startControlled(apart: boolean): Promise<Controlled> {
     : undefined;
   const bindings: Record<string, string> = {
     ...bearerBindings(TOKENS),
-    ...{ EVENT_ERRORS: "sketch", RATE_LIMIT: "0", MAX_JOBS: "0", TASK_KEY: randomBytes(32).toString("hex") },
-    ...{ VIEW_KEY: "v".repeat(32), ALLOWED_HOSTS: "127.0.0.1,localhost" },
+    EVENT_ERRORS: "sketch",
+    RATE_LIMIT: "0",
+    MAX_JOBS: "0",
+    TASK_KEY: randomBytes(32).toString("hex"),
+    VIEW_KEY: "v".repeat(32),
+    ALLOWED_HOSTS: "127.0.0.1,localhost",
     ...(gate
       ? { RESONATE_URL: gate.url }
       : { RESONATE_PUBLIC: "1", OPERATOR_TOKENS: JSON.stringify([{ name: "op", sha256: operator.sha256 }]) }),
@@ -185,8 +189,10 @@ async function startControlled(apart: boolean): Promise<Controlled> {
     response.on("close", () => gone.abort());
     const { host: _, connection: _c, "content-length": _l, ...headers } = request.headers;
     const passed = await fetch(edge.url + request.url, {
-      ...{ method: request.method ?? "POST", headers: { ...(headers as object), ...bearer(TOKENS.suite) } },
-      ...{ body, signal: gone.signal },
+      method: request.method ?? "POST",
+      headers: { ...(headers as object), ...bearer(TOKENS.suite) },
+      body,
+      signal: gone.signal,
     });
     const type = passed.headers.get("content-type") ?? "application/json";
     if (method === "tools/list") {

@@ -46,7 +46,10 @@ async function onStack(serve: () => Promise<Served>, folder: string): Promise<Su
   const env = { ...at, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
   const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
   const stack = await startStack({
-    ...{ programs, bindings: { ...env, ...SHOWN }, workers: 2, own: { data: join(folder, "server") } },
+    programs,
+    bindings: { ...env, ...SHOWN },
+    workers: 2,
+    own: { data: join(folder, "server") },
     env: { ...env, LEASE_SECONDS: "2" },
   });
   const [worker, other] = stack.workers;
@@ -110,8 +113,12 @@ async function startAccount(folder: string): Promise<Subject> {
   const port = await freePort();
   const config = resolve("test/files/fixture/account.toml");
   const vars = {
-    ...{ ...SHOWN, ENCRYPTION_KEYS: randomBytes(32).toString("base64"), TASK_KEY: randomBytes(32).toString("hex") },
-    ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "20" },
+    ...SHOWN,
+    ENCRYPTION_KEYS: randomBytes(32).toString("base64"),
+    TASK_KEY: randomBytes(32).toString("hex"),
+    AUTH_MODE: "none",
+    RATE_LIMIT: "0",
+    WAIT_SECONDS: "20",
   };
   const args = ["dev", "-c", config, "--port", String(port), "--ip", "127.0.0.1", "--persist-to", folder];
   const given = Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]);

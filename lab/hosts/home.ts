@@ -40,8 +40,13 @@ export async function makeHome(
   const opens = `#!/bin/sh\nexec '${process.execPath}' '${resolve("lab/hosts/browser.ts")}' "$@"\n`;
   await Promise.all(BROWSERS.map((name) => writeFile(join(bin, name), opens, { mode: 0o755 })));
   const env = {
-    ...{ PATH: `${bin}${delimiter}${process.env.PATH}`, HOME: home, TERM: "xterm-256color", CI: "1" },
-    ...{ BROWSER: join(bin, "xdg-open"), DISPLAY: ":0", ...(server.token && { MCP_TOKEN: server.token }) },
+    PATH: `${bin}${delimiter}${process.env.PATH}`,
+    HOME: home,
+    TERM: "xterm-256color",
+    CI: "1",
+    BROWSER: join(bin, "xdg-open"),
+    DISPLAY: ":0",
+    ...(server.token && { MCP_TOKEN: server.token }),
     ...host.env?.(model),
   };
   const run: Home["run"] = (args, where) => {

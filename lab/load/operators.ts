@@ -27,13 +27,11 @@ const bindings: Record<string, string> = {};
     const of = (i: number, what: string) => ({ job: `${kinds[i % KINDS]}_${what}_${n}_${i}`, kind: kinds[i % KINDS] });
     const many = <T>(make: (i: number) => T) => Array.from({ length: NAMED }, (_, i) => make(i));
     const worker = {
-      ...{
-        worker: `worker ${n % 10}`,
-        n,
-        group: "workers",
-        connected: true,
-        slots: { running: 1, waiting: 0, most: 9 },
-      },
+      worker: `worker ${n % 10}`,
+      n,
+      group: "workers",
+      connected: true,
+      slots: { running: 1, waiting: 0, most: 9 },
       kinds: Object.fromEntries(kinds.map((kind) => [kind, 1])),
       counts: kinds.flatMap((kind) => [
         ...[

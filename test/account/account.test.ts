@@ -42,7 +42,10 @@ test("a job that waits, one that fetches and one that starts others run to their
   await using client = await connect(edge);
   const { content: timer } = await client.callTool("set_timer", { timer_name: "tea", seconds: 2 });
   const { content: month } = await client.callTool("start_gathering", {
-    ...{ latitude: 47.61, longitude: -122.33, year: 2013, month: 5 },
+    latitude: 47.61,
+    longitude: -122.33,
+    year: 2013,
+    month: 5,
   });
   const job_names = [timer.job_name, month.job_name];
   const { content } = await client.callTool("await_result", { job_names, timeout_seconds: 60 });

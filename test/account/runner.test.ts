@@ -21,8 +21,12 @@ beforeAll(async () => {
       port: 0,
       entry: "test/account/fixture/account-edge.ts",
       bindings: {
-        ...{ AUTH_MODE: "none", RATE_LIMIT: "0", WAIT_SECONDS: "45", ENCRYPTION_KEYS },
-        ...{ RESONATE_PUBLIC: "1", RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]) },
+        AUTH_MODE: "none",
+        RATE_LIMIT: "0",
+        WAIT_SECONDS: "45",
+        ENCRYPTION_KEYS,
+        RESONATE_PUBLIC: "1",
+        RESONATE_TOKENS: JSON.stringify([{ name: "machine", sha256 }]),
       },
     }),
   );

@@ -8,7 +8,9 @@ import { bearer, bearerBindings, callerAt } from "./support.ts";
 test("a blocked caller's stream at an earlier edge ends within half a minute, and another caller's goes on", async () => {
   const bindings = bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" });
   await using stack = await startStack({
-    ...{ workers: 0, bindings: { ...bindings, BLOCKED_CALLERS: "ada" }, beside: { BLOCKED_CALLERS: "" } },
+    workers: 0,
+    bindings: { ...bindings, BLOCKED_CALLERS: "ada" },
+    beside: { BLOCKED_CALLERS: "" },
   });
   const wait = (token: string) => {
     const body = call("await_result", { job_names: ["timer_long"], timeout_seconds: 60 });

@@ -67,7 +67,8 @@ async function callFrom(headers: Record<string, string>, name: string, args: obj
 test("views of a link have their own limit, and do not count as their owner's requests", async () => {
   await using limited = await startStack({
     bindings: { ...bearerBindings(TOKENS), PUBLIC_URL, VIEW_KEY, RATE_LIMIT: "30" },
-    ...{ workers: 0, resonate: stack.resonate },
+    workers: 0,
+    resonate: stack.resonate,
   });
   const owner = callerAt(limited.url, TOKENS.ada);
   const { view_url } = await owner.call("set_timer", { timer_name: "viewed", seconds: 3_600 });

@@ -26,7 +26,8 @@ const stored = async (caller: TestCaller) => (await caller.call("list_jobs", {})
 
 test("a long call counts as more requests than a short one", async () => {
   await using limited = await startStack({
-    ...{ workers: 0, resonate: stack.resonate },
+    workers: 0,
+    resonate: stack.resonate,
     bindings: { ...bearerBindings({ ada: "token-of-ada" }), RATE_LIMIT: "100" },
   });
   const body = call("set_timer", { timer_name: "x".repeat(900_000), seconds: 5 });
@@ -69,7 +70,7 @@ test("a caller can remove only its own ended jobs, which frees their bytes", asy
   expect(outcome).toMatchObject({ running: ["timer_running"], not_found: ["timer_none"] });
   const listed = (await dora.call("list_jobs", {})).jobs.map(({ job_name }: { job_name: string }) => job_name);
   expect(listed).toEqual(["timer_running"]);
-  // The real server cannot remove promises: the job is only hidden from the list.
+  // The standalone server cannot remove promises: the job is only hidden from the list.
   if (outcome.hidden) return expect(outcome.hidden).toEqual(["timer_ended"]);
   expect(outcome.forgotten).toEqual(["timer_ended"]);
   expect((await stored(dora)).bytes).toBeLessThan(bytes);

@@ -134,7 +134,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
 
 /** How late a job may be: that of a killed worker is dispatched again after its lease, and must then be claimed and executed. */
 function allowedDelay(lease: number, { server }: Stack): number {
-  const again = server || isAccount ? 0 : 30_000; // the real server repeats a dispatch that nobody claimed after half a minute
+  const again = server || isAccount ? 0 : 30_000; // the standalone server repeats a dispatch that nobody claimed after half a minute
   return lease + again + 10_000;
 }
 

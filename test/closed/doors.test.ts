@@ -20,7 +20,9 @@ beforeAll(async () => {
     workers: 0,
     bindings: {
       ...bearerBindings({ ada: "token-of-ada", eve: "token-of-eve" }),
-      ...{ VIEW_KEY, PUBLIC_URL: "https://jobs.example", ALLOWED_HOSTS: "127.0.0.1,jobs.example" },
+      VIEW_KEY,
+      PUBLIC_URL: "https://jobs.example",
+      ALLOWED_HOSTS: "127.0.0.1,jobs.example",
       OPERATOR_TOKENS: JSON.stringify([{ name: "op", sha256: operator.sha256 }]),
     },
   });

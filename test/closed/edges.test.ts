@@ -18,8 +18,12 @@ beforeAll(async () => {
   server = await startAuthorizationServer(["ada"]);
   resonate = await startResonate();
   const bindings = {
-    ...{ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, PUBLIC_URL: "https://mcp.example", OAUTH_AUDIENCE: AUDIENCE },
-    ...{ TASK_KEY: "k".repeat(40), MAX_JOBS: "10" },
+    AUTH_MODE: "oauth",
+    OAUTH_ISSUER: server.issuer,
+    PUBLIC_URL: "https://mcp.example",
+    OAUTH_AUDIENCE: AUDIENCE,
+    TASK_KEY: "k".repeat(40),
+    MAX_JOBS: "10",
   };
   stack = await startStack({ resonate, workers: 1, bindings, beside: {} });
   edges = [{ url: stack.url }, { url: stack.beside }];

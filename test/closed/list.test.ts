@@ -46,7 +46,9 @@ describe("in a deployment that distinguishes callers", () => {
   let bob: TestCaller;
   beforeAll(async () => {
     stack = await startStack({
-      ...{ resonate, workers: 0, beside: { RATE_LIMIT: "90" } },
+      resonate,
+      workers: 0,
+      beside: { RATE_LIMIT: "90" },
       bindings: {
         RESONATE_URL: gate.url,
         ...bearerBindings({

@@ -3,8 +3,18 @@ import { call, JSON_HEADERS } from "./support.ts";
 
 /** A valid value for each argument, so that the malformed one is looked at. */
 export const VALID = {
-  ...{ latitude: 1, longitude: 1, year: 2013, month: 1, from: "2012-01", to: "2012-02" },
-  ...{ timer_name: "x", seconds: 600, job_names: ["timer_none"], job_name: "timer_none", question: "q", answer: "{}" },
+  latitude: 1,
+  longitude: 1,
+  year: 2013,
+  month: 1,
+  from: "2012-01",
+  to: "2012-02",
+  timer_name: "x",
+  seconds: 600,
+  job_names: ["timer_none"],
+  job_name: "timer_none",
+  question: "q",
+  answer: "{}",
 };
 
 export interface Malformed {
@@ -83,7 +93,10 @@ export function malformed(
   tools: readonly { name: string; inputSchema: { properties: object } }[],
 ): Malformed[] {
   const request = (what: string, content: unknown, body: unknown, more: Partial<Malformed> = {}): Malformed => ({
-    ...{ what: `${shape}: ${what}`, path: "/mcp", headers: JSON_HEADERS, body },
+    what: `${shape}: ${what}`,
+    path: "/mcp",
+    headers: JSON_HEADERS,
+    body,
     ping: message("ping", { _meta: { content } }),
     ...more,
   });

@@ -31,7 +31,11 @@ beforeAll(async () => {
   edge = await startEdge({
     port: 0,
     bindings: {
-      ...{ RESONATE_PUBLIC: "1", RUNNER: "", RESONATE_GROUP: "prod", RESONATE_NAMESPACE: OWN, ...tokens },
+      RESONATE_PUBLIC: "1",
+      RUNNER: "",
+      RESONATE_GROUP: "prod",
+      RESONATE_NAMESPACE: OWN,
+      ...tokens,
       ...bearerBindings({ ada: caller.token }),
       TASK_KEY: "k".repeat(32),
     },
@@ -41,8 +45,12 @@ beforeAll(async () => {
   await everything.call("promise.create", { ...targeted(`${FOREIGN}:1`, { "resonate:branch": FOREIGN }) });
   await everything.call("promise.create", targeted(own));
   await everything.call("schedule.create", {
-    ...{ id: "test/schedule", cron: "0 0 1 1 *", promiseId: "test/scheduled.{{.timestamp}}", promiseTimeout: 60_000 },
-    ...{ promiseParam: value(SECRET), promiseTags: { "resonate:target": "poll://any@nobody" } },
+    id: "test/schedule",
+    cron: "0 0 1 1 *",
+    promiseId: "test/scheduled.{{.timestamp}}",
+    promiseTimeout: 60_000,
+    promiseParam: value(SECRET),
+    promiseTags: { "resonate:target": "poll://any@nobody" },
   });
 });
 afterAll(() => edge?.[Symbol.asyncDispose]());
@@ -169,7 +177,8 @@ describe("with a worker's token", () => {
       const got = await said("task.acquire", { id: `${id} 2`, version: 0, pid: "1", ttl: 60_000, records: 1 });
       expect([tag, got.text]).toEqual([tag, expect.not.stringContaining(`"id":"${FOREIGN}`)]);
       const suspended = await said("task.suspend", {
-        ...{ id, version: 1 },
+        id,
+        version: 1,
         actions: [inner("promise.register_callback", { awaited: own, awaiter: id })],
       });
       expect([tag, suspended.text]).toEqual([tag, expect.not.stringContaining(`"id":"${FOREIGN}`)]);

@@ -80,7 +80,10 @@ const FORGED = {
   uri: "job://counting.write.b/files/0123456789abcdef-1.1.1/r.csv",
   name: "N",
   mimeType: "t",
-  ...{ size: 1, sha256: "", step: "call", attempt: 1 },
+  size: 1,
+  sha256: "",
+  step: "call",
+  attempt: 1,
 };
 /** The words make the edge look for files in the answer. */
 const NAMING = [{ type: "text", text: "see /files/" }];

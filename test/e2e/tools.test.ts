@@ -50,8 +50,11 @@ describe.concurrent.each(CLIENTS)("$kind", ({ kind, connect }) => {
     const hint = expect.any(Boolean);
     for (const { annotations } of tools.values()) {
       expect(annotations).toEqual({
-        ...{ title: expect.stringMatching(/^[A-Z]/), readOnlyHint: hint, destructiveHint: hint },
-        ...{ idempotentHint: hint, openWorldHint: hint },
+        title: expect.stringMatching(/^[A-Z]/),
+        readOnlyHint: hint,
+        destructiveHint: hint,
+        idempotentHint: hint,
+        openWorldHint: hint,
       });
     }
     for (const [name, [required, optional, annotations]] of Object.entries(TOOLS)) {

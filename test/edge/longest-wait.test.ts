@@ -11,11 +11,15 @@ test("a wait of 300 seconds is answered after 285, before clients give up, with 
   await call("set_timer", { timer_name: "long", seconds: 3_600 });
   const running = ["timer_long"];
   expect(await call("await_result", { job_names: running, timeout_seconds: 300 })).toEqual({
-    ...{ results: {}, errors: {}, running },
+    results: {},
+    errors: {},
+    running,
     note: "Await those running again: this wait ended after 285 seconds.",
   });
   // A wait that lasts its full time has no note.
   expect(await call("await_result", { job_names: running, timeout_seconds: 100 })).toEqual({
-    ...{ results: {}, errors: {}, running },
+    results: {},
+    errors: {},
+    running,
   });
 });

@@ -68,7 +68,7 @@ test("the end of a job that is started again after `forget_jobs` is an event", a
   await ada.start(...again);
   const first = await ada.collect(cursor, 1);
   const { structuredContent } = await ada.start("forget_jobs", { job_names: ["timer_again"] });
-  // The real server cannot remove promises.
+  // The standalone server cannot remove promises.
   if ((structuredContent as { hidden?: string[] }).hidden) return;
   await ada.start(...again);
   const second = await ada.collect(first.cursor, 1);

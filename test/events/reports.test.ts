@@ -24,7 +24,8 @@ let stack: GatedStack;
 const env: Record<string, string> = { VIEW_KEY };
 beforeAll(async () => {
   stack = await startGatedStack({
-    ...{ workers: 0, env },
+    workers: 0,
+    env,
     programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
     bindings: {
       ...bearerBindings(TOKENS),

@@ -45,7 +45,8 @@ beforeAll(async () => {
   stack = await startStack({
     // A sweep reads all jobs of the server.
     own: true,
-    ...{ programs, env: { ...keys, LEASE_SECONDS: "2" } },
+    programs,
+    env: { ...keys, LEASE_SECONDS: "2" },
     bindings: { ...bindings, ALLOWED_HOSTS: "127.0.0.1,jobs.example", OPERATOR_TOKENS: tokensOf(operator) },
   });
   ada = callerAt(stack.url, TOKENS.ada);
@@ -379,7 +380,9 @@ test("an operator who blocks a caller also invalidates the addresses of the call
 test("a job whose files exceed its caller's limit fails while it stores them, and leaves nothing behind", async () => {
   const FILES_URL = join(folder, "bounded");
   await using bounded = await startStack({
-    ...{ resonate: stack.resonate, programs, env: { FILES_URL } },
+    resonate: stack.resonate,
+    programs,
+    env: { FILES_URL },
     bindings: { FILES_URL, ...bearerBindings(TOKENS), MAX_STORED_BYTES: "3000000" },
   });
   const caller = callerAt(bounded.url, TOKENS.ada);

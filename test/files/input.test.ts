@@ -55,7 +55,8 @@ beforeAll(async () => {
   const trust = { NODE_EXTRA_CA_CERTS: join(folder, "cert.pem"), FILES_FROM_PRIVATE: "1" };
   const FILES_URL = join(folder, "kept");
   stack = await startStack({
-    ...{ programs, env: { FILES_URL, ...trust } },
+    programs,
+    env: { FILES_URL, ...trust },
     bindings: { FILES_URL, ...bearerBindings(TOKENS) },
   });
   ada = callerAt(stack.url, TOKENS.ada);
@@ -123,7 +124,8 @@ test.each([
 
 test("a worker does not fetch files from its own machine or a private network", async () => {
   await using guarded = await startStack({
-    ...{ resonate: stack.resonate, programs },
+    resonate: stack.resonate,
+    programs,
     env: { NODE_EXTRA_CA_CERTS: join(folder, "cert.pem") },
   });
   const anyone = callerAt(guarded.url, "");

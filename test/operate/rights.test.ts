@@ -138,8 +138,14 @@ test("the links of a caller whom an operator blocks are void, also in a browser 
 test("a caller who is an operator by an OAuth scope is none if the configuration or another operator blocks the caller", async () => {
   await using server = await startAuthorizationServer([]);
   const bindings = {
-    ...{ AUTH_MODE: "oauth", OAUTH_ISSUER: server.issuer, OAUTH_OPERATE_SCOPE: "operate", ALLOWED_HOSTS: "127.0.0.1" },
-    ...{ RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: OPERATORS.OPERATOR_TOKENS, BLOCKED_CALLERS: "mallory" },
+    AUTH_MODE: "oauth",
+    OAUTH_ISSUER: server.issuer,
+    OAUTH_OPERATE_SCOPE: "operate",
+    ALLOWED_HOSTS: "127.0.0.1",
+    RESONATE_URL,
+    VIEW_KEY,
+    OPERATOR_TOKENS: OPERATORS.OPERATOR_TOKENS,
+    BLOCKED_CALLERS: "mallory",
   };
   await using scoped = await startEdge({ port: 0, bindings });
   const at = (path: string) => `${scoped.url}/operate/${path}`;

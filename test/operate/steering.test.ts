@@ -25,7 +25,9 @@ beforeAll(async () => {
   Object.assign(bindings, {
     ...bearerBindings(TOKENS),
     OPERATOR_TOKENS: JSON.stringify([{ name: "olga", sha256 }]),
-    ...{ ALERT_URL: alerts.url, ALERT_SECRET: alerts.secret, ALLOW_LOOPBACK_CALLBACKS: "1" },
+    ALERT_URL: alerts.url,
+    ALERT_SECRET: alerts.secret,
+    ALLOW_LOOPBACK_CALLBACKS: "1",
     MAX_STORED_BYTES: "60000",
   });
   stack = await startOperated({ bindings });
@@ -126,8 +128,11 @@ test("the operator's web hook gets signed alerts when a caller's web hooks fail 
   );
   expect((await told("deliveries-fail", "begun")).body.says).toBe("web hooks fail of bob");
   expect((await told("storage-full", "begun")).body).toEqual({
-    ...{ name: "storage-full", state: "begun", since: expect.stringMatching(/Z$/) },
-    ...{ says: "almost full: the storage of eve", runbook: "docs/operations.md#storage-full" },
+    name: "storage-full",
+    state: "begun",
+    since: expect.stringMatching(/Z$/),
+    says: "almost full: the storage of eve",
+    runbook: "docs/operations.md#storage-full",
   });
   expect(alerts.forged).toEqual([]);
 });
@@ -167,7 +172,8 @@ test("the exported trail has callers' cancellations and answers by job, and the 
       expect.objectContaining({ who: "ada", what: "tasks/update", about: { jobs: '["confirm_delete_trailed"]' } }),
       expect.objectContaining({ who: "ada", what: "tasks/cancel", about: { jobs: '["confirm_delete_left"]' } }),
       expect.objectContaining({
-        ...{ who: "ada", what: "answer_question" },
+        who: "ada",
+        what: "answer_question",
         about: { jobs: '["open_question_trailed"]', question: "colour" },
       }),
       expect.objectContaining({ who: "ada", what: "cancel_job", about: { jobs: '["timer_long"]' } }),

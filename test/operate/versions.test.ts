@@ -39,7 +39,9 @@ test("it does not start beside the edge; if it starts while the edge is away, th
   await using doctor = run("cli/main.ts", { args, env: { OPERATOR_TOKEN: "this machine's user needs none" } });
   expect(await doctor.exited).toMatchObject({ exitCode: 1 });
   expect(JSON.parse(doctor.output()).findings).toContainEqual({
-    ...{ check: "alerts", status: "failed", fix: "See docs/operations.md#mixed-versions." },
+    check: "alerts",
+    status: "failed",
+    fix: "See docs/operations.md#mixed-versions.",
     detail: expect.stringMatching(
       /^the worker \w{8} keeps jobs in form 2, and this edge in form 1: they must not run side by side$/,
     ),

@@ -84,8 +84,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const serve = (port: number) => {
     const all = { ...inside(), ...key, ...bindings };
     return startEdge({
-      ...{ port, data: account?.data ?? made, entry: programs?.edge, inspectorPort },
-      ...{ bindings: all, otherIsolates: options.beside && [{ ...all, ...options.beside }] },
+      port,
+      data: account?.data ?? made,
+      entry: programs?.edge,
+      inspectorPort,
+      bindings: all,
+      otherIsolates: options.beside && [{ ...all, ...options.beside }],
     });
   };
 

@@ -111,7 +111,7 @@ export const timerTool = defineDurableTool({
 export const getTimerStatus = defineTool({
   name: "get_timer_status",
   title: "Get timer status",
-  description: "A timer's status and remaining seconds, without waiting.",
+  description: "Report a timer's status and remaining seconds, without waiting.",
   input: z.object({ timer_name: timerName }),
   output: z.object({
     timer_name: z.string(),

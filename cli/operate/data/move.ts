@@ -49,7 +49,7 @@ export async function run(args: string[]): Promise<void> {
   if (options.undo) {
     if (options.url === undefined) throw new WrongArguments("--undo needs the deployment's --url.");
     await using _server = await openServer(options); // disposing of it resumes the server
-    return console.log("It goes on.");
+    return console.log("It continues.");
   }
   if (options.to === undefined && from !== undefined && options.url !== undefined)
     return moveCallers(from, new OperatorClient(options.url));

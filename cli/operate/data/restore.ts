@@ -45,7 +45,7 @@ export async function run(args: string[]): Promise<void> {
   await using server = await openServer(options, true);
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
-  console.log(`${count} rows were restored. Jobs that were running go on where they were.`);
+  console.log(`${count} rows were restored. Jobs that were running continue where they were.`);
 }
 
 /** Restores the files of jobs beside a backup into the data directory. A deployment keeps its files elsewhere. */

@@ -55,8 +55,10 @@ export const FeedEntry = z.object({
   events: z.number().optional(),
   /** The number of the job's current run, from the second on. */
   run: z.number().optional(),
-  /** Why the workers' code cannot go on with the job. */
+  /** Why no worker can continue the job at present. */
   blocked: z.string().optional(),
+  /** Set if the code fits, but each worker that ran the job was lost. */
+  blocked_by: z.literal("lost_workers").optional(),
 });
 export type FeedEntry = z.infer<typeof FeedEntry>;
 

@@ -59,7 +59,7 @@ async function real(binary: string): Promise<Host> {
   const args = ["serve", "--level", "warn", "--server-bind", "127.0.0.1", "--server-port", String(port)];
   const program = execa(binary, [...args, "--observability-metrics-port", "0"], { cwd, reject: false });
   const url = `http://127.0.0.1:${port}`;
-  await until("the real server", async () => (await fetch(`${url}/ready`).catch(() => undefined))?.ok);
+  await until("the standalone server", async () => (await fetch(`${url}/ready`).catch(() => undefined))?.ok);
   return {
     name: "real server, SQLite",
     url,
@@ -84,7 +84,9 @@ async function measure({ name, url, pid }: Host): Promise<Figure[]> {
     return answer;
   };
   const created = (id: string, tags: object = {}) => ({
-    ...{ id, timeoutAt: Date.now() + 3_600_000, param: { data: "e30=" } },
+    id,
+    timeoutAt: Date.now() + 3_600_000,
+    param: { data: "e30=" },
     tags: { "resonate:origin": id, "resonate:branch": id, "resonate:parent": id, "resonate:scope": "global", ...tags },
   });
   const value = { data: "e30=" };

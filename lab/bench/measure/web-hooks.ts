@@ -27,7 +27,9 @@ type Ends = (id: string) => Promise<number>;
 export async function measureWebHooks(bench: Bench, samples: number): Promise<Figure[]> {
   const { token, sha256 } = newToken();
   const account = {
-    ...{ RESONATE_URL: "", RESONATE_TOKEN: "", RESONATE_PUBLIC: "1" },
+    RESONATE_URL: "",
+    RESONATE_TOKEN: "",
+    RESONATE_PUBLIC: "1",
     RESONATE_TOKENS: JSON.stringify([{ name: NAME, sha256 }]),
   };
   const settled = (server: Pick<Bench["resonate"], "call">) => async (id: string) => {

@@ -76,7 +76,13 @@ function aside(path: string, body: { stream?: boolean }, model: string): Respons
   const message = { role: "assistant", content: words.text };
   const usage = { input_tokens: 1, output_tokens: 1 };
   return Response.json({
-    ...{ id: "aside", type: "message", role: "assistant", model, content, stop_reason: "end_turn", usage },
+    id: "aside",
+    type: "message",
+    role: "assistant",
+    model,
+    content,
+    stop_reason: "end_turn",
+    usage,
     choices: [{ index: 0, message, finish_reason: "stop" }],
     candidates: [{ content: { role: "model", parts: [{ text: words.text }] }, finishReason: "STOP" }],
   });

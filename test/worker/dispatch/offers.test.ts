@@ -1,5 +1,5 @@
 /**
- * How soon work goes on after a dispatch that no worker received: the real server repeats it after a time that
+ * How soon work goes on after a dispatch that no worker received: the standalone server repeats it after a time that
  * `infra/compose.yaml` sets. Needs the server's program, which `RESONATE_BIN` names.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -47,7 +47,10 @@ async function scene() {
   const { group, namespace, env: own } = ownGroup();
   const start = async (func: string, name: string, args: object) => {
     const promise = await resonate.start({
-      ...{ id: namespace + name, func, args, group },
+      id: namespace + name,
+      func,
+      args,
+      group,
       timeoutAt: Date.now() + 600_000,
     });
     return promise.id;
@@ -61,8 +64,10 @@ async function scene() {
     timer: (name: string, fires_at: string) => start("timer", `timer_${name}`, { timer_name: name, fires_at }),
     gather: (month: number) =>
       start("weather_data", `weather_data_47.6_-122.3_2013_${month}`, {
-        ...{ latitude: 47.6, longitude: -122.3 },
-        ...{ year: 2013, month },
+        latitude: 47.6,
+        longitude: -122.3,
+        year: 2013,
+        month,
       }),
     async killServer() {
       server.signal("SIGKILL");

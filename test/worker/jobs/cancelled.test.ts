@@ -1,4 +1,4 @@
-/** A cancelled job runs its `catch` and `finally`, on a real server and a worker that may be killed. */
+/** A cancelled job runs its `catch` and `finally`, on a standalone server and a worker that may be killed. */
 
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -5,7 +5,7 @@ import { NonRetryableError, SECOND, type Step } from "../../../core/author/conte
 import { machineClock } from "../../../core/engine/clock.ts";
 import { SETTLED } from "../../../core/engine/job-lease.ts";
 import { splitKey } from "../../../core/resonate/ids.ts";
-import { type CallArgs, isMethod, nothingDone, type SendRecord } from "../../call-job.ts";
+import { type CallArgs, isMethod, NothingDone, type SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, JobMoved, NotSent, OutcomeUnknown } from "../connection/errors.ts";
 import {
@@ -172,7 +172,7 @@ export class CallRequests {
     if ((isSessionLost || error instanceof NotSent) && sentAt !== undefined && !call.options.isRepeated) {
       calls.permit(jobName, sentAt);
     }
-    if (isSessionLost) return new Error(nothingDone(`${options.name} has forgotten the session`));
+    if (isSessionLost) return new NothingDone(`${options.name} has forgotten the session`);
     // The job counts the losses of a call. One that has asked is sent again by the step, which has the answers to its questions.
     if (error instanceof AnswerLost && sentAt === undefined && n === base) return new OutcomeUnknown(error.message);
     return explain(failure(error, options, sentAt));

@@ -6,7 +6,7 @@ import { PARTS } from "../../../core/resonate/codec.ts";
 import { keepInParts } from "../../../core/tools/chunks.ts";
 import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
-import { nothingDone } from "../../call-job.ts";
+import { NothingDone, NothingDoneFinally } from "../../call-job.ts";
 import { LOGS_META, type LogMessage } from "../../upstream/logs.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
@@ -85,8 +85,8 @@ export function unknownEffect({ name }: WrapOptions, at: string, why: string): N
 export function failure(error: unknown, options: WrapOptions, at: string | undefined): unknown {
   const { name } = options;
   if (error instanceof CallRefused) {
-    const reason = nothingDone(`${name} refused the call: ${error.message}`);
-    return at === undefined && error.why === "busy" ? new Error(reason) : new NonRetryableError(reason);
+    const why = `${name} refused the call: ${error.message}`;
+    return at === undefined && error.why === "busy" ? new NothingDone(why) : new NothingDoneFinally(why);
   }
   if (error instanceof AnswerLost) {
     return at === undefined ? new Error(`${name}: ${error.message}`) : unknownEffect(options, at, error.message);
@@ -98,8 +98,8 @@ export function failure(error: unknown, options: WrapOptions, at: string | undef
 /** If the error means that the request was not sent, adds to it that nothing was done. */
 export function explain(error: unknown): unknown {
   if (!(error instanceof NotSent)) return error;
-  const message = nothingDone(error.message);
-  return error instanceof Unsendable ? new NonRetryableError(message) : new Error(message, { cause: error });
+  const { message } = error;
+  return error instanceof Unsendable ? new NothingDoneFinally(message) : new NothingDone(message, { cause: error });
 }
 
 /**

@@ -9,7 +9,10 @@ export const halves = defineJob({ kind: "halves", args: n, id, deadline: HOUR, o
 /** Reserves and pays under an order number of its own. */
 export const order = defineJob({ kind: "order", args: n, id, deadline: HOUR, onRestart: "resume" });
 export const laterHalves = defineJob({
-  ...{ kind: "halves", args: n, id, deadline: HOUR },
+  kind: "halves",
+  args: n,
+  id,
+  deadline: HOUR,
   onRestart: "resume",
   version: 2,
 });
