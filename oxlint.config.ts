@@ -3,6 +3,16 @@ import { defineConfig } from "oxlint";
 
 const ROOMS = "core client features functions worker wrap tools server cli testing infra pages test lab".split(" ");
 
+/** The only files outside of features/ that import features, each file by file: they list the features of a room. */
+const COMPOSITIONS = {
+  functions: ["functions/{built-in,composition,config,edge,job-features}.ts"],
+  objects: ["functions/objects/composition.ts"],
+  server: ["server/object/object-server.ts"],
+  worker: ["worker/{child-start-features,composition,config,worker}.ts", "worker/runner/runner-server.ts"],
+  cli: ["cli/wrap/serve-calls.ts"],
+  testing: ["testing/simulation/step-features.ts", "testing/stack/{callbacks,caller-object}.ts"],
+};
+
 /** The layers of core/, lowest first. */
 const LAYERS = ["resonate", "author", "engine", "jobs", "tools"];
 
@@ -25,6 +35,16 @@ const files = (paths: string[], message: string, not: string[], { sdk = false } 
 /** A pattern for imports, from a folder of another room, into any room except these. */
 const allBut = (...rooms: string[]) => [`^(\\.\\./)+(${ROOMS.filter((room) => !rooms.includes(room)).join("|")})/`];
 
+const ONLY_COMPOSITIONS = "Only the compositions that this configuration names import features/.";
+
+const FEATURES_RULE =
+  "A feature imports core/, and what is generic in functions/http/ and functions/auth/; no other feature.";
+const NOT_IN_FEATURES = [
+  ...allBut("core", "features", "functions"),
+  "^(\\.\\./)+features/",
+  "^(\\.\\./)+functions/((mcp|calls|objects)/|[^/]+$)",
+];
+
 /** The rule for the files of a layer that are `depth` folders below core/. */
 function layer(i: number, paths: string, depth: number, { sdk = true } = {}) {
   const up = `^(\\.\\./){${depth}}`;
@@ -43,35 +63,28 @@ export default defineConfig({
     ...LAYERS.flatMap((_layer, i) => [layer(i, "*.ts", 1), layer(i, "*/*.ts", 2)]),
     // This file imports only types of the SDK.
     layer(LAYERS.indexOf("tools"), "mcp.ts", 1, { sdk: false }),
-    files(["functions/**"], "functions/ imports core/, features/ and pages/.", allBut("core", "features", "pages"), {
+    files(["functions/**"], `functions/ imports core/ and pages/. ${ONLY_COMPOSITIONS}`, allBut("core", "pages"), {
       sdk: true,
     }),
     files(
+      [...COMPOSITIONS.functions, ...COMPOSITIONS.objects],
+      "functions/ imports core/, features/ and pages/.",
+      allBut("core", "features", "pages"),
+      { sdk: true },
+    ),
+    files(
       ["functions/{sdk,mcp/answer-with-sdk}.ts"],
-      "functions/ imports core/ and features/.",
-      allBut("core", "features"),
-    ),
-    files(
-      ["features/**"],
-      "features/ imports core/, and of functions/ and worker/ what they allow.",
-      ["^(\\.\\./)+(client|wrap|tools|server|cli|testing|infra|test|lab)/"],
-      { sdk: true },
-    ),
-    files(
-      ["functions/{mcp,calls,http,auth}/*.ts"],
-      "Only the compositions import features/, file by file.",
+      `functions/ imports core/ and pages/. ${ONLY_COMPOSITIONS}`,
       allBut("core", "pages"),
-      { sdk: true },
     ),
-    files(["functions/mcp/answer-with-sdk.ts"], "Only the compositions import features/.", allBut("core", "pages")),
+    files(["features/**"], FEATURES_RULE, NOT_IN_FEATURES, { sdk: true }),
+    files(["features/*/*.ts"], FEATURES_RULE, [...NOT_IN_FEATURES, "^\\.\\./\\w"], { sdk: true }),
+    files(["features/*/*/*.ts"], FEATURES_RULE, [...NOT_IN_FEATURES, "^\\.\\./\\.\\./\\w"], { sdk: true }),
     files(["client/**", "infra/**"], "It imports core/ alone.", allBut("core")),
-    files(["server/**"], "server/ imports core/ and features/.", allBut("core", "features")),
-    files(["worker/**"], "worker/ imports core/ and features/.", allBut("core", "features")),
-    files(
-      ["worker/{intake,execution,connection,process}/*.ts"],
-      "Only the compositions import features/, file by file.",
-      allBut("core"),
-    ),
+    files(["server/**"], `server/ imports core/. ${ONLY_COMPOSITIONS}`, allBut("core")),
+    files(COMPOSITIONS.server, "server/ imports core/ and features/.", allBut("core", "features")),
+    files(["worker/**"], `worker/ imports core/. ${ONLY_COMPOSITIONS}`, allBut("core")),
+    files(COMPOSITIONS.worker, "worker/ imports core/ and features/.", allBut("core", "features")),
     files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "worker")),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(
@@ -79,12 +92,15 @@ export default defineConfig({
       "The objects of the deployment load the code of the server, the worker and the tools.",
       allBut("server", "worker", "tools"),
     ),
-    files(["pages/**"], "pages/ imports core/, features/ and functions/.", allBut("core", "features", "functions")),
+    files(["pages/**"], "pages/ imports core/ and functions/.", allBut("core", "functions")),
     files(["tools/**"], "Tools use the public API alone.", [
       ...allBut("core", "functions", "worker", "testing"),
       "^(\\.\\./)+(core|functions|worker|testing)/(.+/|[^i])",
     ]),
-    files(["cli/**", "testing/**"], "Only entries, tests and programs of lab/ know tools.", [
+    files(["cli/**", "testing/**"], `Only entries, tests and programs of lab/ know tools. ${ONLY_COMPOSITIONS}`, [
+      "^(\\.\\./)+(features|tools|test|lab)/",
+    ]),
+    files([...COMPOSITIONS.cli, ...COMPOSITIONS.testing], "Only entries, tests and programs of lab/ know tools.", [
       "^(\\.\\./)+(tools|test|lab)/",
     ]),
     { files: ["lab/**"], rules: { "no-restricted-imports": "off" } },

@@ -7,7 +7,7 @@ process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /** Test files that take a minute or more. They run first, so that none of them runs alone at the end. */
 const SLOWEST =
-  /package\/package|cli\/deploy|tasks\/asked\/who-answers|wrap\/crash|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
+  /package\/package|cli\/deploy|tasks\/questions\/who-answers|wrap\/crash|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
 
 /** The test files that run on each standalone server. */
 const STANDALONE = [

@@ -1,35 +1,43 @@
 /** The composition root: makes the parts of an edge from its bindings. */
 
 import { cors } from "hono/cors";
+import type { Caller } from "../core/author/caller.ts";
 import type { Job } from "../core/author/job.ts";
 import type { EdgeFeature } from "../core/feature.ts";
 import type { JobFeature } from "../core/jobs/job-feature.ts";
+import type { ViewMethods } from "../core/jobs/object-view.ts";
 import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { Reported } from "../core/jobs/reports.ts";
 import { retentionOf } from "../core/jobs/retention.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
-import { keyFrom } from "../core/resonate/object-address.ts";
+import { CALLERS_ROLE, keyFrom, OPERATORS_ROLE } from "../core/resonate/object-address.ts";
+import type { Remote } from "../core/resonate/object-calls.ts";
+import { EVENT_ERROR_CODES } from "../core/tools/event-errors.ts";
 import type { Identity } from "../core/tools/identity.ts";
 import { JobHandles } from "../core/tools/job-handles.ts";
 import type { RequestScope } from "../core/tools/request-scope.ts";
 import type { Middleware } from "../core/tools/route.ts";
 import type { Tool } from "../core/tools/tool.ts";
 import { answerSize } from "../features/answer-size/call.ts";
+import type { CallerListMethods } from "../features/backup/list.ts";
 import { refuseBlocked } from "../features/blocked-callers/blocked-callers.ts";
+import type { BlockedMethods } from "../features/blocked-callers/object.ts";
 import { callbackRoutes } from "../features/callbacks/routes.ts";
 import { Cards, cardFeature } from "../features/cards/cards.ts";
 import { consent } from "../features/consent/call.ts";
 import { withoutConsent } from "../features/consent/consent.ts";
 import { discoveryRoutes } from "../features/discovery/routes.ts";
-import { Events, eventFeature } from "../features/events/methods.ts";
+import { Events, eventFeature, QUERY_PARAMS } from "../features/events/methods.ts";
+import type { EventMethods } from "../features/events/object.ts";
 import { files } from "../features/files/call.ts";
 import type { Files, LoadFiles } from "../features/files/files.ts";
 import { fileRoutes } from "../features/files/routes.ts";
 import { labelsOfCall } from "../features/labels/call.ts";
 import { audit } from "../features/operators/audit.ts";
+import type { OperateCalls } from "../features/operators/calls.ts";
 import { OperatorSettings } from "../features/operators/operator-settings.ts";
 import { operatorRoutes } from "../features/operators/routes.ts";
+import { startReporter } from "../features/operators/starts.ts";
 import { pageLinks } from "../features/page-links/call.ts";
 import { useBrowserSession } from "../features/pages/browser-session.ts";
 import { pageRoutes } from "../features/pages/routes.ts";
@@ -39,6 +47,7 @@ import { questions } from "../features/questions/call.ts";
 import { createRateLimit, limitRate } from "../features/rate-limit/rate-limit.ts";
 import { resourceLinks } from "../features/resource-links/call.ts";
 import { schedules } from "../features/schedules/edge.ts";
+import type { ScheduleMethods } from "../features/schedules/object.ts";
 import { resonateRoutes, rowRoutes } from "../features/shared-resonate/routes.ts";
 import { limitStreams, StreamSlots } from "../features/stream-slots/stream-slots.ts";
 import { listenMethod } from "../features/tasks/listen.ts";
@@ -46,6 +55,8 @@ import { noTasks, tasks } from "../features/tasks/tasks.ts";
 import { textOnce } from "../features/text-once/call.ts";
 import { traces } from "../features/trace/edge.ts";
 import { proxiedBy, upstream } from "../features/upstream/upstream.ts";
+import { webHooks } from "../features/web-hooks/methods.ts";
+import type { WebHookMethods } from "../features/web-hooks/requests.ts";
 import { reportRoutes } from "../features/worker-reports/routes.ts";
 import { type Auth, createAuth, resourceOf } from "./auth/auth.ts";
 import { admitAnyone, authenticate, authorize } from "./auth/authentication.ts";
@@ -59,6 +70,7 @@ import { McpEndpoint } from "./mcp/endpoint.ts";
 import { LegacyRevision } from "./mcp/message.ts";
 import { type Callers, callersOf, withoutRecords } from "./objects/callers.ts";
 import { createFeed, type ListenerNamespace } from "./objects/feed.ts";
+import type { RecordMethods } from "./objects/job-record.ts";
 import type { Edge } from "./parts.ts";
 
 /** What a deployment offers, and how it describes itself. */
@@ -83,8 +95,8 @@ interface Shared extends Deployment {
   store: RemoteStore;
   /** The callers' objects; undefined if none are bound. */
   callers: Callers | undefined;
-  /** The same in a deployment with operators. */
-  operated: Callers | undefined;
+  /** The methods of the operators' object; undefined in a deployment without operators. */
+  operators: (() => Remote<OperateCalls>) | undefined;
   /** The names of the callers who are blocked. */
   blocked: () => Promise<readonly string[]>;
   events: Events | undefined;
@@ -130,17 +142,18 @@ function share(deployment: Deployment, config: Config, env: object): Shared {
   const endpoint = { ...endpointOf(config), settlements: listeners && createFeed(listeners) };
   const client = new ResonateClient({ ...endpoint, timeout: ANSWER_TIMEOUT_MS });
   const callers = callersOf(config);
+  const codes = EVENT_ERROR_CODES[config.EVENT_ERRORS];
   const hooks = config.auth.AUTH_MODE !== "none";
-  const events = callers && new Events({ callers, codes: config.EVENT_ERRORS, hooks, jobs });
-  const operated = config.isOperated ? callers : undefined;
+  const events = callers && new Events({ of: (key) => callers.of<EventMethods>(key), codes, hooks, jobs });
+  const operators = config.isOperated && callers ? () => callers.inRole<OperateCalls>(OPERATORS_ROLE) : undefined;
   const listed = config.BLOCKED_CALLERS ?? [];
-  const settings = operated && new OperatorSettings(() => operated.operate("settings"), listed, SETTINGS_CACHE_MS);
+  const settings = operators && new OperatorSettings(() => operators().settings(), listed, SETTINGS_CACHE_MS);
   const records = callers?.records({ jobs: config.MAX_JOBS, bytes: config.MAX_STORED_BYTES });
   const features: JobFeature[] = jobFeatures({
     jobs,
     records,
-    isHeard: () => events?.isHeard === true,
-    reportStart: operated?.reportStart,
+    areEventsWanted: () => events?.areWanted === true,
+    reportStart: operators && startReporter(operators),
     areStartsStopped: settings && (async () => (await settings.get()).starts_stopped === true),
   });
   const { TASK_KEY, RESONATE } = config;
@@ -158,7 +171,7 @@ function share(deployment: Deployment, config: Config, env: object): Shared {
     client,
     store: RemoteStore.of(endpoint, jobs, features, { client, records }),
     callers,
-    operated,
+    operators,
     blocked: async () => (settings ? (await settings.get()).blocked : listed),
     events,
     handles,
@@ -182,14 +195,20 @@ function warn(config: Config, log: EdgeLog): void {
 }
 
 /** What a request passes, in this order, before its caller is served. */
-function admissionOf({ config, callers, operated, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
-  const isBlockedNow = callers && ((caller: Parameters<Callers["isBlocked"]>[0]) => callers.isBlocked(caller));
+function admissionOf({ config, callers, operators, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
+  const isBlockedNow =
+    callers &&
+    ((caller: Caller) =>
+      callers
+        .of<BlockedMethods>(caller.key)
+        .isBlocked(caller)
+        .catch(() => false));
   return listed<Middleware>([
     // Adds the token that is verified next.
     auth && pages.seal && useBrowserSession(pages),
     auth ? authenticate(auth, tries) : admitAnyone,
     // Without authentication an operator may refuse everybody, who are one caller.
-    (auth || operated || config.BLOCKED_CALLERS) && refuseBlocked({ blocked, isBlockedNow }),
+    (auth || operators || config.BLOCKED_CALLERS) && refuseBlocked({ blocked, isBlockedNow }),
     // These check the cost of a request in the same order.
     limit && limitRate(limit),
     auth?.authorize && authorize(auth.authorize),
@@ -204,14 +223,14 @@ function requestFeatures({ tools, config, env, callers, log }: Shared): EdgeFeat
     return exportSpan(span, env);
   };
   return listed<EdgeFeature>([
-    callers && tools.some(({ schedule }) => schedule) && schedules(() => callers.makeSchedules(log)),
+    callers && tools.some(({ schedule }) => schedule) && schedules(() => callers.of<ScheduleMethods>("").deploy(), log),
     traces(config.OTEL_EXPORTER_OTLP_ENDPOINT ? exportSpan : undefined),
   ]);
 }
 
 /** The features of tool calls and of MCP's methods, the first outermost, and the calls with them around. */
 function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCalls } {
-  const { tools, config, identity, log, events, handles, operated, pages, loadFiles } = shared;
+  const { tools, config, identity, log, callers, events, handles, operators, pages, loadFiles } = shared;
   const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
   const offered = mayConfirm ? tools : tools.map(withoutConsent);
@@ -248,9 +267,22 @@ function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCal
       ? tasks(taskService, listenMethod(taskService, identity.info, watchable))
       : { name: "no-tasks", ...noTasks },
     events && eventFeature(events),
+    events &&
+      callers &&
+      webHooks({
+        of: (key) => callers.of<WebHookMethods>(key),
+        codes: EVENT_ERROR_CODES[config.EVENT_ERRORS],
+        queryOf: (params) => events.queryOf(params),
+        queryParams: QUERY_PARAMS,
+      }),
     proxied &&
       upstream(proxied, { contextOf: (request) => calls.contextOf(request), reportsChanges: handles !== undefined }),
-    operated && audit((...entry) => operated.operate("heard", ...entry).catch(() => {})),
+    operators &&
+      audit((...entry) =>
+        operators()
+          .noteCall(...entry)
+          .catch(() => {}),
+      ),
   ]);
   const served = features.reduce<readonly Tool[]>((all, feature) => feature.tools?.(all) ?? all, offered);
   const rules = { patience: config.WAIT_SECONDS * 1_000, mayConfirm };
@@ -260,16 +292,17 @@ function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCal
 
 /** The features that serve paths of their own. The first that serves a path answers. */
 function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFeature[] {
-  const { config, identity, client, store, callers, operated, blocked, pages, loadFiles, auth, tries, limit } = shared;
+  const { config, identity, client, store, callers, operators, blocked, pages, loadFiles, auth, tries, limit } = shared;
   const { RESONATE, RESONATE_PUBLIC, VIEW_KEY } = config;
   const { seal } = pages;
-  const note = callers && ((...entry: [string, string, object]) => callers.operate("command", ...entry));
+  const note =
+    callers && ((...entry: [string, string, object]) => callers.inRole<OperateCalls>(OPERATORS_ROLE).command(...entry));
   const proxy = { tokens: config, tries, note };
   const reports = callers && {
     key: VIEW_KEY,
-    record: (key: string, ...changed: [ended: readonly Reported[], started: readonly Reported[]]) =>
-      callers.of(key).heard(key, ...changed),
-    report: operated && ((report: object) => operated.operate("report", report as never)),
+    record: (...reports: Parameters<RecordMethods["noteReports"]>) =>
+      callers.of<RecordMethods>(reports[0]).noteReports(...reports),
+    report: operators && ((report: object) => operators().report(report as never)),
   };
   const describe = (request: Request) => ({
     identity,
@@ -285,7 +318,8 @@ function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFe
     authorize: auth?.authorize,
     blocked,
     filesIn: async (...of: Parameters<Files["viewsIn"]>) => (await loadFiles()).viewsIn(...of),
-    subscribers: callers && ((...of: Parameters<Callers["seen"]>) => callers.seen(...of)),
+    subscribers:
+      callers && (({ key }: Caller, job?: string, end?: string) => callers.of<ViewMethods>(key).view(key, job, end)),
   };
   return listed<EdgeFeature>([
     { name: "discovery", routes: discoveryRoutes(describe) },
@@ -294,10 +328,13 @@ function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFe
     seal && { name: "callbacks", routes: callbackRoutes({ client, seal, tries, limit }) },
     { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, blocked }) },
     // Before the operators' other paths, among which it is.
-    callers && { name: "rows", routes: rowRoutes(callers.rooms, RESONATE !== undefined, proxy) },
-    operated && {
+    callers && {
+      name: "rows",
+      routes: rowRoutes(() => callers.inRole<CallerListMethods>(CALLERS_ROLE), RESONATE !== undefined, proxy),
+    },
+    operators && {
       name: "operators",
-      routes: operatorRoutes(tries, { variables: config, callers: operated, store, client, auth, blocked, pages }),
+      routes: operatorRoutes(tries, { variables: config, operators, store, client, auth, blocked, pages }),
     },
     RESONATE && RESONATE_PUBLIC === "1" && { name: "shared-resonate", routes: resonateRoutes(RESONATE, proxy) },
   ]);

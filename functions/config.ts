@@ -9,11 +9,11 @@ import { consentVariables } from "../features/consent/config.ts";
 import { eventVariables } from "../features/events/config.ts";
 import { operatorVariables } from "../features/operators/config.ts";
 import { pageVariables } from "../features/pages/config.ts";
-import { quotaVariables } from "../features/quota/config.ts";
-import { rateLimitVariables } from "../features/rate-limit/config.ts";
+import { QUOTAS, quotaVariables } from "../features/quota/config.ts";
+import { RATE_LIMITS, rateLimitVariables } from "../features/rate-limit/config.ts";
 import { retentionVariables } from "../features/retention/config.ts";
 import { sharedResonateVariables } from "../features/shared-resonate/config.ts";
-import { streamVariables } from "../features/stream-slots/config.ts";
+import { STREAM_LIMITS, streamVariables } from "../features/stream-slots/config.ts";
 import { taskVariables } from "../features/tasks/config.ts";
 import { traceVariables } from "../features/trace/config.ts";
 import { webHookVariables } from "../features/web-hooks/config.ts";
@@ -78,9 +78,8 @@ const Env = z.object({
 /** A binding of Durable Objects. Only its location matters here. */
 type ObjectNamespace = Pick<ResonateNamespace, "idFromName"> & { get(id: object, options?: object): unknown };
 
-/** The default limits. Without authentication all callers count as one, whom low limits would keep from working. */
-const DEFAULT_LIMITS = { RATE_LIMIT: 600, MAX_JOBS: 1_000, MAX_STREAMS: 32, MAX_STORED_BYTES: 500_000_000 };
-const ONE_CALLERS_LIMITS = { RATE_LIMIT: 6_000, MAX_JOBS: 0, MAX_STREAMS: 2_000, MAX_STORED_BYTES: 0 };
+/** The default limits of a caller, or of all callers together, if they are not authenticated. */
+const limitsOf = (who: "ofEach" | "ofAll") => ({ ...QUOTAS[who], ...RATE_LIMITS[who], ...STREAM_LIMITS[who] });
 
 /** The bindings of Durable Objects, and their location. */
 type Bound = ObjectAddress & { RESONATE?: ResonateNamespace; LISTENER?: ObjectNamespace; CALLER?: ObjectNamespace };
@@ -91,7 +90,7 @@ export class ConfigError extends Error {
 }
 
 export type Config = z.infer<typeof Env> &
-  typeof DEFAULT_LIMITS & {
+  ReturnType<typeof limitsOf> & {
     auth: AuthConfig;
     /** Whether there is an operator: see `features/operators/rights.ts`. */
     isOperated: boolean;
@@ -126,7 +125,7 @@ export function readConfig(env: unknown): Config {
     const { PUBLIC_URL, ALLOWED_HOSTS } = general.data;
     if (PUBLIC_URL !== undefined && general.data.ALLOW_LOOPBACK_CALLBACKS === "1")
       problems.push("ALLOW_LOOPBACK_CALLBACKS: it is for development, and not for a deployment with a PUBLIC_URL");
-    const limits = auth.data.AUTH_MODE === "none" ? ONE_CALLERS_LIMITS : DEFAULT_LIMITS;
+    const limits = limitsOf(auth.data.AUTH_MODE === "none" ? "ofAll" : "ofEach");
     const hasAudience = auth.data.AUTH_MODE !== "oauth" || (auth.data.OAUTH_AUDIENCE ?? PUBLIC_URL ?? ALLOWED_HOSTS);
     const isOperated = hasOperators(general.data);
     if (hasAudience && problems.length === 0) return { ...limits, ...general.data, auth: auth.data, isOperated };

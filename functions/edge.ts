@@ -7,7 +7,7 @@ import { schedule } from "../features/schedules/schedule.ts";
 import { createApp } from "./app.ts";
 import { builtIn } from "./built-in.ts";
 import { instructionsOf } from "./mcp/identity.ts";
-import { deployed } from "./objects/deployed.ts";
+import { definitions } from "./objects/definitions.ts";
 
 export { CallerObject, resonateObject, runnerObject } from "./objects/lazy-objects.ts";
 export { Listener } from "./objects/listener.ts";
@@ -62,7 +62,7 @@ export function createEdge(options: EdgeOptions): EdgeWorker {
   if (description.length > 100)
     problems.push(`The description has ${description.length} characters; up to 100 are possible.`);
   if (problems.length > 0) throw new Error(problems.join("\n"));
-  Object.assign(deployed, { jobs, tools });
+  Object.assign(definitions, { jobs, tools });
   const info = { name, title, version, ...(websiteUrl !== undefined && { websiteUrl }) };
   return createApp({
     jobs,

@@ -21,7 +21,7 @@ export interface JobFeatureOptions {
   /** The records of the deployment's callers; undefined if it keeps none. */
   records: CallerRecords | undefined;
   /** Whether somebody wants events of callers without authentication. */
-  isHeard(): boolean;
+  areEventsWanted(): boolean;
   /** Reports a start to operators; undefined in a deployment without operators. */
   reportStart?: ReportStart | undefined;
   /** Whether operators have stopped new jobs; undefined in a deployment without operators. */
@@ -29,7 +29,7 @@ export interface JobFeatureOptions {
 }
 
 export function jobFeatures(options: JobFeatureOptions): JobFeature[] {
-  const { jobs, records, isHeard, reportStart, areStartsStopped } = options;
+  const { jobs, records, areEventsWanted, reportStart, areStartsStopped } = options;
   const some = (uses: (job: Job) => unknown) => jobs.some(uses);
   const features: (JobFeature | false | undefined)[] = [
     // Comes before everything that writes.
@@ -46,7 +46,7 @@ export function jobFeatures(options: JobFeatureOptions): JobFeature[] {
     trace,
     records && records.limits.bytes > 0 && storageLimit(records.limits.bytes),
     // Count the bytes of the call, to which nothing is added afterwards.
-    records && recordForEvents(records, isHeard),
+    records && recordForEvents(records, areEventsWanted),
     records && quota(records),
   ];
   return features.filter((feature) => typeof feature === "object");

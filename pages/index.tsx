@@ -1,6 +1,6 @@
 /** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { hostSetups } from "../features/pages/hosts.ts";
+import { hostSetups } from "../core/tools/host-setups.ts";
 import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";
@@ -25,7 +25,7 @@ const Front: FC = () => {
             available under its name in every later conversation.
           </p>
           <Health mayAsk={mayCall} />
-          {about.held?.map(({ server, lines }) => (
+          {about.unapproved?.map(({ server, lines }) => (
             <section class="notice lost" aria-label={`Held back of ${server}`} key={server}>
               {server} has changes that you have not accepted. They are held back until you type{" "}
               <code>durable-mcp-edge sync --accept</code>:

@@ -6,13 +6,13 @@ import { Bulk } from "./operate/actions.tsx";
 import { Job } from "./operate/one-job.tsx";
 import { Alerts, Callers, Failures, Kinds, Now, PausedAndBlocked, WaitingJobs, Workers } from "./operate/overview.tsx";
 import {
+  type AuditEntry,
   type Filter,
   type Overview,
   auditLog as readAuditLog,
   overview as readOverview,
   type Span,
   signIn,
-  type TrailEntry,
 } from "./operate/requests.ts";
 
 /** How often the overview is read while the page is visible. */
@@ -20,14 +20,14 @@ const POLL_INTERVAL_MS = 10_000;
 
 const SPANS: Record<Span, string> = { hour: "Last hour", day: "Last day", week: "Last week" };
 
-/** The view that the address selects: `#job=NAME`, `#jobs=FILTER`, `#trail`, or the overview, also for half a link. */
+/** The view that the address selects: `#job=NAME`, `#jobs=FILTER`, `#audit-log`, or the overview, also for half a link. */
 function viewOf(hash: string): { job?: string; filter?: Filter; isAuditLog?: boolean } {
-  const [, name, value = ""] = /^#(job|jobs|trail)(?:=(.*))?$/.exec(hash) ?? [];
+  const [, name, value = ""] = /^#(job|jobs|audit-log)(?:=(.*))?$/.exec(hash) ?? [];
   try {
     if (name === "job") return { job: decodeURIComponent(value) };
     if (name === "jobs") return { filter: JSON.parse(decodeURIComponent(value)) };
   } catch {}
-  return { isAuditLog: name === "trail" };
+  return { isAuditLog: name === "audit-log" };
 }
 
 const Operate: FC = () => {
@@ -55,8 +55,8 @@ const Operate: FC = () => {
         <a href="#overview" aria-current={isOverview ? "page" : undefined}>
           Overview
         </a>
-        <a href="#trail" aria-current={isAuditLog ? "page" : undefined}>
-          Audit trail
+        <a href="#audit-log" aria-current={isAuditLog ? "page" : undefined}>
+          Audit log
         </a>
         {overview && <span class="muted">You are {overview.who}.</span>}
       </nav>
@@ -107,7 +107,7 @@ const OverviewPage: FC<OverviewPageProps> = ({ overview, onSpan, onDone }) => (
   </>
 );
 
-/** The details of an entry of the audit trail. `of` with a number refers to another entry. */
+/** The details of an entry of the audit log. `of` with a number refers to another entry. */
 const inWords = (details: object): string =>
   Object.entries(details)
     .map(([name, value]) => {
@@ -118,7 +118,7 @@ const inWords = (details: object): string =>
     .join(", ");
 
 const AuditLog: FC = () => {
-  const [entries, setEntries] = useState<TrailEntry[]>([]);
+  const [entries, setEntries] = useState<AuditEntry[]>([]);
   const { attempt, isBusy, problem } = useAction();
   const read = (before?: number) =>
     attempt(async () => {
@@ -128,7 +128,7 @@ const AuditLog: FC = () => {
   useEffect(() => void read(), []);
   return (
     <>
-      <h1>Audit trail</h1>
+      <h1>Audit log</h1>
       {problem}
       <Scroll label="Entries">
         <Table class="jobs" heads={["What", "Who", "When"]}>

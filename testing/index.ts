@@ -2,7 +2,7 @@
 export { replayHistories } from "./histories.ts";
 export { OutcomesDiffer, type ReplayResult, replay } from "./replay.ts";
 export type { ReplayOptions } from "./replay-options.ts";
-export type { LogLine, Program } from "./simulation/program.ts";
+export type { LogLine, Program } from "./stack/program.ts";
 export { startStack, type TestJob, type TestStack, type TestStackOptions } from "./stack/stack.ts";
 export type { StackPart } from "./stack/stack-part.ts";
 export type { TestTime } from "./stack/test-time.ts";

@@ -6,7 +6,7 @@ import { claims } from "../features/claims/start.ts";
 import { cleanUp } from "../features/clean-up/start.ts";
 import { labels } from "../features/labels/start.ts";
 import { reportStarts } from "../features/operators/start.ts";
-import { seldom } from "../features/operators/starts.ts";
+import { oncePerInterval } from "../features/operators/starts.ts";
 import { order } from "../features/order/start.ts";
 import { resume } from "../features/resume/start.ts";
 import { retention } from "../features/retention/start.ts";
@@ -17,7 +17,7 @@ import { trace } from "../features/trace/start.ts";
 export function childStartFeatures(jobs: readonly Job[], stats: WorkerStats | undefined): JobFeature[] {
   const some = (uses: (job: Job) => unknown) => jobs.some(uses);
   const features: (JobFeature | false | undefined)[] = [
-    stats && reportStarts(seldom((kind, job) => stats.waits({ job, kind, state: "worker" }))),
+    stats && reportStarts(oncePerInterval((kind, job) => stats.waits({ job, kind, state: "worker" }))),
     labels,
     some(({ shared }) => shared) && claims,
     some(({ keepFor }) => keepFor !== undefined) && retention,

@@ -53,7 +53,7 @@ export function wrapServer(options: WrapOptions): WrapDefinition {
         const job = policy.shared ? shared : own;
         return {
           ...wrappedTool({ tool, policy, options, job, upstream, worker }),
-          ...(unapprovedChanges && { heldBack: unapprovedChanges }),
+          ...(unapprovedChanges && { unapprovedChanges }),
           ...(snapshot.acceptances && { acceptances: snapshot.acceptances }),
         };
       });

@@ -4,7 +4,7 @@ import { wrapServer } from "./index.ts";
 import { policyOf } from "./policy.ts";
 import type { ListedTool } from "./snapshot.ts";
 import { programEnvironment } from "./worker/connection/environment.ts";
-import { Unsendable } from "./worker/connection/errors.ts";
+import { Unsendable } from "./worker/host/errors.ts";
 import { WrappedServer } from "./worker/wrapped-server.ts";
 import { matches } from "./wrap-options.ts";
 

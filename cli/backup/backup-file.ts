@@ -2,14 +2,14 @@
 import { createReadStream, existsSync } from "node:fs";
 import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import type { CallerRow } from "../../core/jobs/caller-rows.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
-import type { RoomRow } from "../../features/backup/room-rows.ts";
 import type { BackupRow } from "../../server/engine/backup.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";
 
 /** A row of the Resonate server, or of a caller's object. */
-export type Line = BackupRow | RoomRow;
+export type Line = BackupRow | CallerRow;
 
 /** The fields of the first and the last line. */
 interface FileLine {

@@ -13,16 +13,16 @@ import { type RULES_OF_0_9, timerTags, withoutTimerTags } from "../../core/reson
 import type { Row } from "../../server/engine/sql.ts";
 import type { Line } from "./backup-file.ts";
 
-const CONCURRENCY = 16;
-/** How often a request that fails temporarily is tried, and the first pause between tries, in milliseconds, which doubles. */
-const ATTEMPTS = 6;
-const PAUSE = 100;
+const MAX_CONCURRENT_REQUESTS = 16;
+/** How often a request that fails temporarily is tried, and the first pause between tries, which doubles. */
+const MAX_ATTEMPTS = 6;
+const FIRST_PAUSE_MS = 100;
 
-/** The shortest time-out of a promise that is settled right after its creation, in milliseconds. */
-const MOMENT = 3_600_000;
+/** The shortest time-out of a promise that is settled right after its creation. */
+const MIN_TIMEOUT_MS = 3_600_000;
 /** The lease on the task of a job that has ended, which is settled right after its creation. */
 const PID = "move";
-const LEASE = 60_000;
+const LEASE_MS = 60_000;
 
 interface Moved {
   /** Settled promises: jobs and their steps. */
@@ -50,11 +50,11 @@ export async function moveRows(
   const armsTargetsOnly = await rules.armsTargetsOnly();
   const moved: Moved = { ended: 0, pending: 0, running: 0, schedules: 0 };
   for (const group of ["ended", "pending", "running"] as const) {
-    const queue = new PQueue({ concurrency: CONCURRENCY });
+    const queue = new PQueue({ concurrency: MAX_CONCURRENT_REQUESTS });
     const failures: unknown[] = [];
     for await (const { table, row } of read()) {
       if (table !== "promises" || groupOf(row) !== group) continue;
-      await queue.onSizeLessThan(CONCURRENCY);
+      await queue.onSizeLessThan(MAX_CONCURRENT_REQUESTS);
       if (failures.length > 0) break;
       queue.add(() => movePromise(client, promiseOf(row), armsTargetsOnly)).catch((error) => failures.push(error));
       moved[group] += 1;
@@ -62,7 +62,7 @@ export async function moveRows(
     await queue.onIdle();
     if (failures.length > 0) throw failures[0];
   }
-  for await (const line of read()) if (line.table === "schedules" && !("room" in line)) moved.schedules += 1;
+  for await (const line of read()) if (line.table === "schedules" && !("caller" in line)) moved.schedules += 1;
   return moved;
 }
 
@@ -97,7 +97,7 @@ async function movePromise(client: ResonateClient, promise: PromiseRecord, armsT
     return;
   }
   if (state === "rejected_timedout") throw new Error(`${id} timed out before its time: is this machine's clock right?`);
-  const created = { id, param, tags, timeoutAt: Math.max(timeoutAt, Date.now() + MOMENT) };
+  const created = { id, param, tags, timeoutAt: Math.max(timeoutAt, Date.now() + MIN_TIMEOUT_MS) };
   const settled = { id, state, value };
   if (!isTargeted(promise)) {
     await ask(client, "promise.create", created);
@@ -106,7 +106,7 @@ async function movePromise(client: ResonateClient, promise: PromiseRecord, armsT
   }
   // `task.create` acquires the task at once, so that no worker gets a job that has ended.
   const action = { kind: "promise.create", data: created } as const;
-  const { task } = await ask(client, "task.create", { pid: PID, ttl: LEASE, action }).catch((error) => {
+  const { task } = await ask(client, "task.create", { pid: PID, ttl: LEASE_MS, action }).catch((error) => {
     // The task is taken: by this move, when it was interrupted or the answer was lost, or by a worker.
     if (error instanceof Refused && error.status === 409) return ask(client, "task.get", { id });
     throw error;
@@ -133,10 +133,10 @@ async function ask<K extends OperationKind>(client: ResonateClient, kind: K, dat
       if (head.status < 300) return answer;
       throw new Refused(`The server refuses ${kind} of ${id}: ${head.status} ${JSON.stringify(answer)}`, head.status);
     }
-    if (attempt === ATTEMPTS) {
+    if (attempt === MAX_ATTEMPTS) {
       const why = response instanceof Error ? String(response.cause ?? response) : `it answers ${response.status}`;
       throw new Error(`The server cannot be used: ${why}. The same command continues where this stopped.`);
     }
-    await delay(PAUSE * 2 ** (attempt - 1));
+    await delay(FIRST_PAUSE_MS * 2 ** (attempt - 1));
   }
 }

@@ -9,6 +9,6 @@ test.each([
   [401, "Unauthorized", "wrong", "The server does not know the token in OPERATOR_TOKEN."],
 ])("of the edge's answer %i %s to the token %j, an operator reads %j", async (status, body, token, read) => {
   await using server = await serveHttp((_, response) => void response.writeHead(status).end(body));
-  const asked = new OperatorClient(server.url, token).ask("GET", "/operate/job");
-  expect(await asked.catch(({ message }: Error) => message)).toEqual(read);
+  const answer = new OperatorClient(server.url, token).ask("GET", "/operate/job");
+  expect(await answer.catch(({ message }: Error) => message)).toEqual(read);
 });

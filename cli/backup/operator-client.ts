@@ -1,9 +1,9 @@
+import type { CallerRowPage, CallerRowPosition } from "../../core/jobs/caller-rows.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
-import type { RoomPage, RoomPosition } from "../../features/backup/room-rows.ts";
 import type { BackupPosition, BackupRow } from "../../server/engine/backup.ts";
 
-/** How long one answer may take, in milliseconds. */
-const TIMEOUT = 60_000;
+/** How long one answer may take. */
+const REQUEST_TIMEOUT_MS = 60_000;
 
 /** Reads rows page by page. `next` of a page is the position after which the next page begins. */
 export async function* paged<Row, Position>(
@@ -51,28 +51,28 @@ export class OperatorClient {
   async ask(method: string, path: string, query: object = {}, body?: string): Promise<any> {
     const isEdges = path.startsWith("/");
     const base = isEdges ? this.#edge : `${this.#edge}/resonate/operate/`;
-    const given = JSON.parse(JSON.stringify(query)); // without undefined values
-    const url = `${base}${path}?${new URLSearchParams(given)}`;
+    const definedQuery = JSON.parse(JSON.stringify(query)); // without undefined values
+    const url = `${base}${path}?${new URLSearchParams(definedQuery)}`;
     const response = await fetch(url, {
       method,
       headers: { "content-type": "application/json", ...(this.#token && { authorization: `Bearer ${this.#token}` }) },
       ...(body !== undefined && { body }),
-      signal: AbortSignal.timeout(TIMEOUT),
+      signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
     }).catch((error) => Promise.reject(new Error(`${url} cannot be reached: ${error.cause ?? error}`)));
     const text = await response.text();
     if (response.status === 401)
       throw new Error(this.#token ? "The server does not know the token in OPERATOR_TOKEN." : SET_TOKEN);
-    const said = jsonOf(text) as { refused?: string; error?: string } | undefined;
+    const answer = jsonOf(text) as { refused?: string; error?: string } | undefined;
     // An answer about a failed job has an `error`, too.
-    if (isEdges && !response.ok && said?.error !== undefined) throw new Error(said.error);
-    if (response.status === 404 && said?.refused === undefined) {
+    if (isEdges && !response.ok && answer?.error !== undefined) throw new Error(answer.error);
+    if (response.status === 404 && answer?.refused === undefined) {
       throw new Error(
         `Nothing answers an operator at ${base}: RESONATE_PUBLIC is not 1, or the jobs are on a standalone server, whose database is backed up by itself.`,
       );
     }
-    if (said?.refused !== undefined) throw new Refused(said.refused, response.status);
+    if (answer?.refused !== undefined) throw new Refused(answer.refused, response.status);
     if (!response.ok) throw new Error(`${url} answered ${response.status} ${text.slice(0, 200)}`);
-    return said;
+    return answer;
   }
 
   /** The rows of the account's own Resonate server. */
@@ -88,17 +88,17 @@ export class OperatorClient {
     await this.ask("GET", "rows", { after: JSON.stringify(behindTheLast) });
   }
 
-  /** The rows of callers' objects. `isOwnServer` tells whether their jobs are in the account as well. */
-  rooms(after: RoomPosition | undefined): Promise<RoomPage & { isOwnServer: boolean }> {
-    return this.ask("GET", "/operate/rooms", after && { after: JSON.stringify(after) });
+  /** The rows of callers' objects. `isOwnServer` says whether their jobs are in the account as well. */
+  callerRows(after: CallerRowPosition | undefined): Promise<CallerRowPage & { isOwnServer: boolean }> {
+    return this.ask("GET", "/operate/callers", after && { after: JSON.stringify(after) });
   }
 
-  roomPages(): AsyncGenerator<RoomPage["rows"]> {
-    return paged((after: RoomPosition | undefined) => this.rooms(after));
+  callerRowPages(): AsyncGenerator<CallerRowPage["rows"]> {
+    return paged((after: CallerRowPosition | undefined) => this.callerRows(after));
   }
 
   /** Writes rows of callers' objects. The first row of an object replaces its content. */
-  async putRooms(rows: RoomPage["rows"]): Promise<void> {
-    await this.ask("POST", "/operate/rooms", {}, JSON.stringify(rows));
+  async putCallerRows(rows: CallerRowPage["rows"]): Promise<void> {
+    await this.ask("POST", "/operate/callers", {}, JSON.stringify(rows));
   }
 }

@@ -21,10 +21,10 @@ test.each([
   ["stays paused if the answer to the first rows is lost, for these may be written", undefined, false],
   ["goes on if it refuses them", { refused: "The server has jobs already." }, true],
 ])("a deployment that is restored %s", async (_what, answer, goesOn) => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   await using server = await serveHttp(({ url = "" }, response) => {
     const path = url.replace("/resonate/operate/", "");
-    asked.push(path);
+    requests.push(path);
     if (!path.startsWith("rows")) response.end(JSON.stringify({ key: null }));
     else if (answer) response.end(JSON.stringify(answer));
     else response.destroy();
@@ -34,34 +34,34 @@ test.each([
     await deployment.restore(deployment.head, rows());
   };
   await expect(restored()).rejects.toThrow(answer?.refused ?? "cannot be reached");
-  expect(asked).toEqual(["rest?", "key?", "rows?first=", ...(goesOn ? ["wake?"] : [])]);
+  expect(requests).toEqual(["rest?", "key?", "rows?first=", ...(goesOn ? ["wake?"] : [])]);
 });
 
 test("a backup of callers' objects alone is refused by a deployment with jobs, whose objects stay as they are", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   await using server = await serveHttp(({ url = "" }, response) => {
     const path = url.replace("/resonate/operate/", "");
-    asked.push(path);
+    requests.push(path);
     response.end(JSON.stringify(path.startsWith("rows") ? { refused: "The server has jobs already." } : { key: null }));
   });
-  async function* rooms(): AsyncGenerator<Line> {
-    yield { room: "r", table: "notes", row: {} } as Line;
+  async function* callerRows(): AsyncGenerator<Line> {
+    yield { caller: "r", table: "notes", row: {} } as Line;
   }
   const restored = async () => {
     await using deployment = await openServer({ url: server.url, data: "" });
-    await deployment.restore(deployment.head, rooms());
+    await deployment.restore(deployment.head, callerRows());
   };
   await expect(restored()).rejects.toThrow("The server has jobs already.");
-  expect(asked).toEqual(["rest?", "key?", "rows?first=", "wake?"]);
+  expect(requests).toEqual(["rest?", "key?", "rows?first=", "wake?"]);
 });
 
 test("a backup fails if the server's pause has ended while the rows of callers were read, since jobs may have changed", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const refused = "The server is not paused: what was read may have changed.";
   await using server = await serveHttp(({ url = "" }, response) => {
     const path = url.replace("/resonate/operate/", "").replace(/\?.*/, "");
-    asked.push(path);
-    const hasEnded = path === "rows" && asked.includes("/operate/rooms");
+    requests.push(path);
+    const hasEnded = path === "rows" && requests.includes("/operate/callers");
     const answer = { rows: [], ...(path === "key" && { key: null }), ...(hasEnded && { refused }) };
     response.writeHead(hasEnded ? 409 : 200).end(JSON.stringify(answer));
   });
@@ -70,7 +70,7 @@ test("a backup fails if the server's pause has ended while the rows of callers w
     for await (const _page of deployment.pages());
   };
   await expect(backup()).rejects.toThrow(refused);
-  expect(asked).toEqual(["rest", "key", "rows", "/operate/rooms", "rows", "wake"]);
+  expect(requests).toEqual(["rest", "key", "rows", "/operate/callers", "rows", "wake"]);
 });
 
 test("a folder without state is not backed up, and only a restore makes it one with state", async () => {

@@ -42,7 +42,7 @@ interface ServerOptions {
   data: string;
 }
 
-/** Opens a server. `restores` tells that a directory may have no state, or only a part. @throws {Error} otherwise */
+/** Opens a server. `restores`: a directory may have no state, or only a part. @throws {Error} otherwise */
 export function openServer({ url, data }: ServerOptions, restores = false): Promise<PausedServer> {
   return url === undefined ? openFolder(data, restores) : openDeployment(new OperatorClient(url));
 }
@@ -54,7 +54,7 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
     head: await operator.ask("GET", "key"),
     async *pages() {
       yield* operator.rowPages();
-      for await (const rows of operator.roomPages()) {
+      for await (const rows of operator.callerRowPages()) {
         yield rows;
         await operator.prolongPause();
       }
@@ -62,8 +62,8 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
     async restore({ key }, rows) {
       let count = 0;
       for await (const batch of batchesOf(rows)) {
-        const own = batch.filter((line) => !("room" in line));
-        const rooms = batch.filter((line) => "room" in line);
+        const own = batch.filter((line) => !("caller" in line));
+        const callerRows = batch.filter((line) => "caller" in line);
         const isFirst = count === 0;
         // The first request also checks that there are no jobs, even if it has no rows.
         if (isFirst || own.length > 0) {
@@ -76,7 +76,7 @@ async function openDeployment(operator: OperatorClient): Promise<PausedServer> {
             throw error;
           });
         }
-        if (rooms.length > 0) await operator.putRooms(rooms);
+        if (callerRows.length > 0) await operator.putCallerRows(callerRows);
         count += batch.length;
       }
       if (key !== null) await operator.ask("POST", "key", {}, key);
@@ -110,21 +110,21 @@ async function openFolder(data: string, restores: boolean): Promise<PausedServer
       yield* paged<BackupRow, BackupPosition>(async (after) => readRows(sql, after));
       if (!existsSync(objectsIn(data))) return;
       await using made = new Cleanups();
-      yield* (await openRooms(data, made)).roomPages();
+      yield* (await openCallerRows(data, made)).callerRowPages();
     },
     async restore({ key }, rows) {
       const draft = join(data, RESTORE_MARKER);
       if (!isEmpty(sql) && !existsSync(draft)) throw new Error(`${data} has jobs already.`);
       let count = 0;
       await using made = new Cleanups();
-      let rooms: OperatorClient | undefined;
+      let callerRows: OperatorClient | undefined;
       for await (const batch of batchesOf(rows)) {
         await writeFile(draft, "");
-        writeRows(sql, batch.filter((line) => !("room" in line)) as BackupRow[]);
-        const others = batch.filter((line) => "room" in line);
+        writeRows(sql, batch.filter((line) => !("caller" in line)) as BackupRow[]);
+        const others = batch.filter((line) => "caller" in line);
         if (others.length > 0) {
-          rooms ??= await openRooms(data, made);
-          await rooms.putRooms(others);
+          callerRows ??= await openCallerRows(data, made);
+          await callerRows.putCallerRows(others);
         }
         count += batch.length;
       }
@@ -145,11 +145,11 @@ const NOWHERE = "http://127.0.0.1:9";
  * Opens the callers' objects of a data directory through a temporary edge, since only workerd can read their storage. No stack
  * may use the directory at the same time. `made` ends the edge.
  */
-async function openRooms(data: string, made: Cleanups): Promise<OperatorClient> {
-  const folder = await mkdtemp(join(tmpdir(), "rooms-"));
+async function openCallerRows(data: string, made: Cleanups): Promise<OperatorClient> {
+  const folder = await mkdtemp(join(tmpdir(), "caller-rows-"));
   made.defer(() => rm(folder, { recursive: true, force: true }));
-  const server = { name: "rooms", version: "1.0.0" };
-  await writeFile(join(folder, FILES.options), JSON.stringify({ name: "rooms", url: NOWHERE }));
+  const server = { name: "caller-rows", version: "1.0.0" };
+  await writeFile(join(folder, FILES.options), JSON.stringify({ name: "caller-rows", url: NOWHERE }));
   await writeFile(join(folder, FILES.snapshot), JSON.stringify({ server, revision: "", resources: false, tools: [] }));
   const { token, sha256 } = newToken();
   const bindings = {

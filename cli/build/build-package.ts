@@ -1,7 +1,7 @@
 /** Builds the package's code for browsers and for workerd into its folder: `node cli/build/build-package.ts dist`. */
 import { join, resolve } from "node:path";
+import { writePages } from "../bundle/pages.ts";
 import { thisPackage } from "../package.ts";
-import { writePages } from "./pages.ts";
 import { writePrebuiltEdge } from "./prebuilt-edge.ts";
 
 const [out] = process.argv.slice(2);

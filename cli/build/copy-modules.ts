@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Bundle, EDGE_MODULE } from "../bundle/bundle.ts";
-import { put } from "./put.ts";
+import { put } from "../bundle/put.ts";
 
 /** Copies the modules of a bundle into the folder `out`, and removes everything else from it. */
 export async function copyModules({ dir, modules }: Pick<Bundle, "dir" | "modules">, out: string): Promise<void> {

@@ -2,10 +2,10 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { type Bundle, bundleEdge, EDGE_MODULE, modulesIn } from "../bundle/bundle.ts";
+import { pagesFolder } from "../bundle/pages.ts";
 import { isCheckout, thisPackage } from "../package.ts";
 import { FILES } from "../wrap/wrap-files.ts";
 import { copyModules } from "./copy-modules.ts";
-import { pagesFolder } from "./pages.ts";
 
 /** The folder in the package. */
 const FOLDER = "dist/edge";
@@ -15,7 +15,7 @@ const ENTRY = "cli/wrap/wrapped-edge.ts";
  * Makes each garbage collection a full one. By default workerd collects fully only when the JavaScript heap has hundreds of
  * megabytes, while its objects hold several megabytes each outside of that heap.
  */
-const SMALL = ["--gc-global", "--max-semi-space-size=2"];
+const SMALL_HEAP_FLAGS = ["--gc-global", "--max-semi-space-size=2"];
 
 /** The edge of `wrap`, for the server whose files are in `folder`. */
 export async function prebuiltEdge(folder: string): Promise<Bundle> {
@@ -24,7 +24,7 @@ export async function prebuiltEdge(folder: string): Promise<Bundle> {
     main: EDGE_MODULE,
     data: { WRAP_OPTIONS: join(folder, FILES.options), WRAP_SNAPSHOT: join(folder, FILES.snapshot) },
     folders: { WRAP_FOLDER: folder },
-    v8Flags: SMALL,
+    v8Flags: SMALL_HEAP_FLAGS,
     compatibilityDate: "2026-11-17",
     compatibilityFlags: [],
     vars: {},

@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { hashFiles, loadEsbuild } from "../build/esbuild.ts";
-import { buildPages } from "../build/pages.ts";
-import { put } from "../build/put.ts";
 import { programPath } from "../package.ts";
 import { configurationOf, edgeOf, readProject } from "../project.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions } from "./edge-options.ts";
+import { hashFiles, loadEsbuild } from "./esbuild.ts";
 import { filesOf } from "./files.ts";
+import { buildPages } from "./pages.ts";
+import { put } from "./put.ts";
 
 /** The name of the main module, also inside workerd, and therefore in the stacks of errors. */
 export const EDGE_MODULE = "index.js";

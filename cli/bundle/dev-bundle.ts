@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { BuildContext, BuildFailure, BuildOptions, BuildResult } from "esbuild";
-import { loadEsbuild } from "../build/esbuild.ts";
-import { buildPages } from "../build/pages.ts";
-import { put } from "../build/put.ts";
 import { configurationOf, edgeOf, type Project, workerOf } from "../project.ts";
 import { type Bundle, EDGE_MODULE, isOwn, keep, modulesIn, settingsOf } from "./bundle.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
 import { edgeOptions } from "./edge-options.ts";
+import { loadEsbuild } from "./esbuild.ts";
 import { filesOf } from "./files.ts";
+import { buildPages } from "./pages.ts";
+import { put } from "./put.ts";
 
 /** The sources do not compile; the message names the file and the line. */
 export class CompileError extends Error {}

@@ -1,5 +1,5 @@
 /** Checks, by the counters of its Resonate object, how close a deployment is to the limits of its plan. */
-import { FREE, MOST_BYTES } from "../../features/operators/plan.ts";
+import { FREE_PLAN, MAX_OBJECT_BYTES } from "../../core/resonate/plan-limits.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, findings } from "./finding.ts";
 
@@ -38,8 +38,8 @@ function judgeSize(size: number): Finding {
   const { ok, warning } = findings("Resonate's size");
   const text = `${(size / 1e6).toFixed(size < 1e8 ? 1 : 0)} MB of the 10 GB of an object`;
   const fix = "Move to a server of your own (npm run move): nothing is started beyond it.";
-  if (size > WARNING_FRACTION * MOST_BYTES) return warning(text, fix);
-  if (size > WARNING_FRACTION * FREE.size) return warning(`${text}; the free plan has 5 GB`, fix);
+  if (size > WARNING_FRACTION * MAX_OBJECT_BYTES) return warning(text, fix);
+  if (size > WARNING_FRACTION * FREE_PLAN.size) return warning(`${text}; the free plan has 5 GB`, fix);
   return ok(text);
 }
 
@@ -52,10 +52,10 @@ function judgeDay({ requests, rows, awake }: { requests: number; rows: number; a
     number,
     number,
   ];
-  const part = Math.max(dayRows / FREE.rows, dayRequests / FREE.requests);
+  const part = Math.max(dayRows / FREE_PLAN.rows, dayRequests / FREE_PLAN.requests);
   const day =
     `${counts}: ${dayRows} and ${dayRequests} a day, ${Math.round(part * 100)} % of what the free plan has; it has not slept ` +
-    `(a connected worker keeps it awake), which takes ${GB_SECONDS_PER_DAY} of the ${FREE.duration} GB-s a day`;
+    `(a connected worker keeps it awake), which takes ${GB_SECONDS_PER_DAY} of the ${FREE_PLAN.duration} GB-s a day`;
   if (part <= WARNING_FRACTION) return ok(day);
   const fix = "On the free plan calls fail beyond it, until midnight UTC. docs/deploy.md says what the paid one costs.";
   return warning(day, fix);

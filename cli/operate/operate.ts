@@ -1,7 +1,7 @@
 /** `operate`: the functions of the page `/operate` in the command line. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import type { Action, ActionState, Filter, Overview, TrailEntry } from "../../features/operators/calls.ts";
+import type { Action, ActionState, AuditEntry, Filter, Overview } from "../../core/jobs/operators-api.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
@@ -29,13 +29,13 @@ export const usage = usageOf(
   "WHAT [options]",
   `  overview                what happened in the last hour (--span day, --span week), and what is wrong
   jobs FILTER             the jobs that failed, or wait
-  job JOB                 one job; with --values its arguments and result, which the audit trail notes
+  job JOB                 one job; with --values its arguments and result, which the audit log notes
   retry JOB … | FILTER    has jobs tried again, from their last good step, or with --from-start from the start
   cancel JOB … | FILTER   cancels jobs, which clean up
   pause, resume           JOB …, --kind KIND, --caller NAME, or --all: workers take none of them, or take them again
   stop-starts, allow-starts
   block NAME, unblock NAME    a caller, by its name in logs
-  trail                   who did what, as lines of JSON, oldest first; --after N continues after entry N
+  audit-log               who did what, as lines of JSON, oldest first; --after N continues after entry N
 
 A FILTER is --state (failed, blocked, failing, answer, sleeping, job, worker; default failed), --kind, --reason (an error's first
 line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.`,
@@ -89,7 +89,7 @@ async function answerTo(command: Command): Promise<Answer | undefined> {
       const job = await ask<object>("job", { job: names[0], ...(values.values && { values: "1" }) });
       return { json: job, text: JSON.stringify(job, undefined, 2) };
     }
-    case "trail":
+    case "audit-log":
       return printAuditLog(ask, Number(values.after ?? 0));
     case "retry":
     case "cancel":
@@ -198,7 +198,7 @@ function serverOf(resonate: Overview["resonate"]): string[] {
 
 async function printAuditLog(ask: Ask, from: number): Promise<undefined> {
   for (let after = from; ; ) {
-    const { entries } = await ask<{ entries: TrailEntry[] }>("trail", { after, limit: 1_000 });
+    const { entries } = await ask<{ entries: AuditEntry[] }>("audit-log", { after, limit: 1_000 });
     for (const entry of entries) console.log(JSON.stringify(entry));
     const last = entries.at(-1);
     if (!last) return undefined;

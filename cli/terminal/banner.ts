@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { HOSTS } from "../../features/pages/hosts.ts";
+import { HOSTS } from "../../core/tools/host-setups.ts";
 import { localSetups } from "./clients.ts";
 
 interface BannerOptions {

@@ -41,3 +41,15 @@ export function isPublicAddress(address: string): boolean {
     bits >> BigInt(128 - length) === convertIPv6ToBinary(network) >> BigInt(128 - length);
   return isIn(GLOBAL_6) && !SPECIAL_6.some(isIn);
 }
+
+/** Names that lead to this machine or into its network. */
+const SPECIAL_NAME =
+  /(^|\.)(localhost|local|internal|intranet|lan|home|corp|private|home\.arpa|test|invalid|example|onion)$/;
+
+/** Whether a host, as `URL` writes it (IPv4 addresses in dotted decimal form), may be public. */
+export function isPublicHost(hostname: string): boolean {
+  const host = hostname.toLowerCase().replace(/\.$/, "");
+  if (host.startsWith("[")) return isPublicAddress(host.slice(1, -1));
+  if (/^\d+(\.\d+){3}$/.test(host)) return isPublicAddress(host);
+  return host.includes(".") && !SPECIAL_NAME.test(host);
+}

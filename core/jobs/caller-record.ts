@@ -40,7 +40,7 @@ export interface CallerLimits {
 }
 
 /** A job as its promise shows it; `state` is undefined for a promise that does not exist. */
-export type SeenJob = StartedJob | { id: string; state?: undefined };
+export type ObservedJob = StartedJob | { id: string; state?: undefined };
 
 export interface ListQuery {
   kind?: string | undefined;
@@ -53,7 +53,7 @@ export interface ListQuery {
   limit: number;
 }
 
-export type Reserved = "reserved" | "known" | "full" | "stored" | "schedules";
+export type ReserveAnswer = "reserved" | "known" | "full" | "stored" | { refused: string };
 
 /** The records of a deployment's callers, and the limits of each caller. */
 export interface CallerRecords {
@@ -67,13 +67,13 @@ export interface CallerRecord {
   /**
    * Adds a job that is about to be started, with its reservation, to the record. `known`: the record has the job already, as
    * pending. The other answers say which limit the caller has reached: `full` its jobs under way, `stored` its bytes,
-   * `schedules` its schedules.
+   * `refused` another one, in words.
    */
-  reserve(job: StartedJob, limits: CallerLimits): Promise<Reserved>;
+  reserve(job: StartedJob, limits: CallerLimits): Promise<ReserveAnswer>;
   /** The stored bytes of the caller's jobs. */
   stored(): Promise<number>;
   /** Updates jobs to how their promises look; `onlyKnown` leaves out those that are not in the record. */
-  note(jobs: readonly SeenJob[], onlyKnown?: boolean): Promise<void>;
+  note(jobs: readonly ObservedJob[], onlyKnown?: boolean): Promise<void>;
   /** Removes all generations of a job's name from the record. With `isHidden` they still count, and only the list omits them. */
   forget(id: string, isHidden: boolean): Promise<void>;
   /** The caller's jobs, newest first. */

@@ -1,6 +1,6 @@
 /** Lists the jobs that a caller started: by the caller's record or, without authentication, by a search. */
 import { orUnread } from "../resonate/connection/failures.ts";
-import type { CallerRecord, ListedJob, ListQuery, SeenJob } from "./caller-record.ts";
+import type { CallerRecord, ListedJob, ListQuery, ObservedJob } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import { type Cursor, type OwnStep, searchOwn } from "./own-jobs.ts";
 import { entryOfJob } from "./record-entry.ts";
@@ -74,7 +74,7 @@ async function correct(
   rows: readonly ListedJob[],
   promises: readonly (DurablePromise | "unread" | undefined)[],
 ): Promise<void> {
-  const changed = rows.flatMap(({ id, state, passed }, i): SeenJob[] => {
+  const changed = rows.flatMap(({ id, state, passed }, i): ObservedJob[] => {
     const promise = promises[i];
     if (passed || promise === "unread" || promise?.state === state) return [];
     if (promise) return [entryOfJob(promise, by.key)];

@@ -21,7 +21,7 @@ export const MAX_REPORT = 1_000_000;
 type IdsByCaller = Record<string, string[]>;
 
 /** A reported job: its promise if a server of the same account reports it, otherwise only the promise's id. */
-export type Reported = string | PromiseRecord;
+export type ReportedJob = string | PromiseRecord;
 
 /** One request's reports: a field for each kind of report. */
 export interface Batch {

@@ -10,9 +10,6 @@ const LENGTHS = [
   { ms: 366 * 24 * HOUR_MS, words: "a year" },
 ] as const;
 
-/** How many schedules a caller may have. There are few, as each may fire every minute for years. */
-export const MAX_SCHEDULES = 100;
-
 export interface Reservation {
   /** `<hours>.<n>`: the job's length class, and the number, since the epoch, of the period of that length in which it started. */
   period: string;

@@ -36,11 +36,13 @@ export function fetchFrom(namespace: ResonateNamespace): typeof fetch {
   return (url, init) => namespace.get(namespace.idFromName("resonate 1 of 1")).fetch(url, init);
 }
 
-/** The name of a caller's object. `namespace` is that of the deployment at the Resonate server. */
-export const callerName = (namespace: string, key: string): string => `caller ${namespace}${key}`;
+/** The roles of the objects of one caller, and of the only ones that serve operators and list the callers' objects. */
+export const CALLER_ROLE = "caller";
+export const OPERATORS_ROLE = "operators";
+export const CALLERS_ROLE = "callers";
 
-/** The name of the object that serves a deployment's operators. */
-export const operateName = (namespace: string): string => `operate ${namespace}`;
+/** The name of an object: its role, the deployment's namespace at the Resonate server, and the key of its caller, if it has one. */
+export const objectName = (role: string, namespace: string, key = ""): string => `${role} ${namespace}${key}`;
 
 /** The key that seals the task ids of the deployment. */
 export async function keyFrom(namespace: ResonateNamespace): Promise<string> {

@@ -52,16 +52,19 @@ export class ObjectSql {
  *
  * @throws {Error} if the storage has them in another version
  */
-export function openSchema(sql: ObjectSql, { name, version, tables }: ObjectSchema): void {
+export function openSchemas(sql: ObjectSql, schemas: readonly ObjectSchema[]): void {
   sql.transaction(() => {
     sql.all("CREATE TABLE IF NOT EXISTS schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT");
-    const [found] = sql.all<{ version: number }>("SELECT version FROM schemas WHERE name = ?", name);
-    if (found?.version === version) return;
-    if (found)
-      throw new Error(
-        `The tables of ${name} have schema version ${found.version}, and this version of durable-mcp-edge needs ${version}: deploy the version that wrote them (docs/operations.md).`,
-      );
-    for (const statements of tables) sql.all(statements);
-    sql.all("INSERT INTO schemas VALUES (?, ?)", name, version);
+    const rows = sql.all<{ name: string; version: number }>("SELECT name, version FROM schemas");
+    for (const { name, version, tables } of schemas) {
+      const found = rows.find((row) => row.name === name);
+      if (found?.version === version) continue;
+      if (found)
+        throw new Error(
+          `The tables of ${name} have schema version ${found.version}, and this version of durable-mcp-edge needs ${version}: deploy the version that wrote them (docs/operations.md).`,
+        );
+      for (const statements of tables) sql.all(statements);
+      sql.all("INSERT INTO schemas VALUES (?, ?)", name, version);
+    }
   });
 }

@@ -37,6 +37,15 @@ export const nameText = z.string().refine(({ length }) => length <= 2 * MAX_JOB_
 export const jobName = z.preprocess((value) => [namesOf(value)].flat()[0], nameText);
 
 /**
+ * JSON as text; other values are serialized. Some models do not produce an object with arbitrary properties, and strict schemas
+ * cannot express it.
+ */
+export const jsonText = z.preprocess(
+  (value) => (typeof value === "string" ? value : JSON.stringify(value)),
+  z.string(),
+);
+
+/**
  * The intended names, without repetitions. Reading ends at the first entry that is not a name, or when there are too many: then
  * the few entries that are returned make the schema refuse the list, so that a refusal is cheap.
  */

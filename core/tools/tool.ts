@@ -202,7 +202,7 @@ export interface Tool {
   /** The server that its calls go to; the tools of one server share it. */
   readonly upstream?: UpstreamServer;
   /** Changes in its server's list that wait for the operator's consent; the tools of one server share them. */
-  readonly heldBack?: HeldBack;
+  readonly unapprovedChanges?: UnapprovedChanges;
   /** The changes of its server's list that were accepted; the tools of one server share them. */
   readonly acceptances?: readonly Acceptance[];
   /** Answers a call whose job was started before; present if calls wait for their jobs. */
@@ -216,7 +216,7 @@ export interface Tool {
 }
 
 /** Changes in a wrapped server's list of tools that its operator has not agreed to, a line each. */
-export interface HeldBack {
+export interface UnapprovedChanges {
   readonly server: string;
   readonly lines: readonly string[];
 }

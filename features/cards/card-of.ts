@@ -6,13 +6,13 @@ import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { latestOf } from "../../core/jobs/feed/partial.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { viewOf } from "../../core/jobs/status.ts";
+import { CARD_FILES } from "../../core/tools/file-view.ts";
 import type { CallContext } from "../../core/tools/tool.ts";
 
 /** The longest arguments of a job that a card gets, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;
 
-/** The field of a job's files, and the most of them that a card gets. */
-export const CARD_FILES = "job_files";
+/** The most files of a job that a card gets. */
 const MAX_FILES = 20;
 
 export async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {

@@ -2,10 +2,10 @@
 import * as z from "zod";
 import { JobStatus } from "../../core/jobs/status.ts";
 import { isRecord, jsonOf } from "../../core/resonate/json.ts";
-import { check, nameText } from "../../core/tools/arguments.ts";
+import { check, jsonText, nameText } from "../../core/tools/arguments.ts";
+import { giveAnswer } from "../../core/tools/give-answer.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
-import { giveAnswer, jsonText } from "../questions/answer-question.ts";
 
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;

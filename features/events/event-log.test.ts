@@ -1,17 +1,16 @@
 /** A log of ten thousand events: pages, filters, and the removal of old events. */
 import { expect, test } from "vitest";
-import { ObjectSql } from "../../core/resonate/object-storage.ts";
-import { JobTable } from "../../functions/objects/job-table.ts";
-import { createStorage } from "../../testing/stack/object-storage.ts";
-import { EVENT_RETENTION, EventLog } from "./event-log.ts";
+import { RECORD_TABLES } from "../../functions/objects/job-table.ts";
+import { openTables } from "../../testing/stack/open-tables.ts";
+import { EVENT_RETENTION_MS, EventLog, eventTables } from "./event-log.ts";
 
 const COUNT = 10_000;
 const NAME = "job.ended";
 
 function filled() {
-  const sql = new ObjectSql(createStorage());
-  new JobTable(sql);
+  const sql = openTables([RECORD_TABLES, eventTables({} as never)]);
   const log = new EventLog(sql);
+  log.open();
   const begin = log.read({ name: NAME, cursor: null, limit: 1 }, 0).cursor;
   sql.transaction(() => {
     for (let n = 0; n < COUNT; n++) {
@@ -45,14 +44,14 @@ test("each event is read once and in order, page by page, also from a log that w
 test("old events are dropped, a bounded number at a time, and earlier cursors are answered as truncated", () => {
   const { log, begin } = filled();
   const middle = log.read({ name: NAME, cursor: begin, limit: 5_000 }, COUNT).cursor;
-  const now = EVENT_RETENTION + 5_000;
+  const now = EVENT_RETENTION_MS + 5_000;
   let times = 1;
   while (log.prune(now)) times += 1;
   expect(times).toBe(6);
   expect(log.read({ name: NAME, cursor: begin, limit: 1 }, now)).toMatchObject({ truncated: true, hasMore: true });
   const rest = log.read({ name: NAME, cursor: middle, limit: COUNT }, now);
   expect([rest.truncated, rest.events.length]).toEqual([false, 5_000]);
-  while (log.prune(2 * EVENT_RETENTION));
+  while (log.prune(2 * EVENT_RETENTION_MS));
   expect(log.read({ name: NAME, cursor: rest.cursor, limit: 1 }, now)).toMatchObject({ truncated: false, events: [] });
 });
 

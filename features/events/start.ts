@@ -5,13 +5,13 @@ import { entryOfStart } from "../../core/jobs/record-entry.ts";
 
 const NO_LIMITS = { jobs: 0, bytes: 0 };
 
-/** `isHeard`: whether somebody wants events of jobs. */
-export const recordForEvents = (records: CallerRecords, isHeard: () => boolean): JobFeature => ({
+/** `areEventsWanted`: whether somebody wants events of jobs. */
+export const recordForEvents = (records: CallerRecords, areEventsWanted: () => boolean): JobFeature => ({
   async start(start, next) {
     const { existing, jobs, job, by } = start;
     const isOfEdge = job.runs === "edge";
     // All starts would queue at this one shared record, so a start that no event reports skips it.
-    if (existing || jobs.record || !(isOfEdge || isHeard())) return next();
+    if (existing || jobs.record || !(isOfEdge || areEventsWanted())) return next();
     const recorded = records
       .of(by.key)
       .reserve(entryOfStart(start), NO_LIMITS)

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE } from "../../core/author/context.ts";
 import { isFinal } from "../../core/author/values.ts";
-import { memoryStore } from "../../testing/simulation/memory-store.ts";
 import { AttemptFiles } from "./attempt-files.ts";
 import { KeptFiles } from "./kept-files.ts";
+import { memoryStore } from "./storage/memory.ts";
 
 const { signal } = new AbortController();
 const attempt = {

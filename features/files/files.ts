@@ -4,13 +4,13 @@ import { type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "..
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { bytesToBase64 } from "../../core/resonate/base64.ts";
 import { splitGeneration } from "../../core/resonate/ids.ts";
+import { CARD_FILES, type FileView } from "../../core/tools/file-view.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
-import { CARD_FILES } from "../cards/card-of.ts";
 import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
 import { type Description, folderOf, type KeptFiles } from "./kept-files.ts";
 import { bytesOf } from "./storage/objects.ts";
@@ -40,11 +40,6 @@ export interface DownloadOptions {
   limit: RateLimit | undefined;
   /** The names of the callers who are blocked. */
   blocked(): Promise<readonly string[]>;
-}
-
-/** A file, with its path for one caller. */
-export interface FileView extends Pick<FileReference, "name" | "mimeType" | "size" | "uri"> {
-  path: string;
 }
 
 /** Loads the code for files, which is needed only where a job has one. */

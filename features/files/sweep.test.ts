@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { memoryStore } from "../../testing/simulation/memory-store.ts";
 import { folderOf, KeptFiles } from "./kept-files.ts";
+import { memoryStore } from "./storage/memory.ts";
 import { chunksOf } from "./storage/objects.ts";
 import { sweepInSteps } from "./sweep.ts";
 

@@ -1,28 +1,27 @@
 /** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
 
 import { keysOf } from "../../core/author/caller.ts";
+import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import type { Action, ActionState, Filter, Scope, Settings } from "../../core/jobs/operators-api.ts";
 import type { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { RemoteStore } from "../../core/jobs/remote-store.ts";
+import { retryJob } from "../../core/jobs/retry-job.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
-import type { Config } from "../../functions/config.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
-import { cleanUp } from "../clean-up/start.ts";
-import type { Action, ActionState, Filter, Scope, Settings } from "./calls.ts";
-import { retryJob } from "./retry.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
-/** The most jobs of one action. */
-const MOST_TARGETS = 10_000;
+/** The largest number of jobs of one action. */
+const MAX_TARGETS = 10_000;
 
 /** How many jobs an action handles at once. */
-const AT_ONCE = 16;
+const JOBS_AT_ONCE = 16;
 
 /** How long a call waits for its action, and the pause before an action continues, in milliseconds. */
-export const PATIENCE = 3_000;
+export const ACTION_WAIT_MS = 3_000;
 
 const NOT_DONE = "not done: ";
 
@@ -30,7 +29,10 @@ interface ActionsOptions {
   tables: OperateTables;
   paused: PausedJobs;
   client: ResonateClient;
-  config: Config;
+  config: OperatorConfig;
+  definitions: Definitions;
+  /** What features do when a job is cancelled. */
+  cancelFeatures: readonly JobFeature[];
   /** Sets the object's alarm. */
   arm(): Promise<void>;
 }
@@ -58,7 +60,7 @@ export class Actions {
     const { tables } = this.#options;
     const n = tables.transaction(() => {
       const { do: what, ...about } = action;
-      const n = tables.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
+      const n = tables.audit.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
       tables.all("INSERT INTO actions VALUES (?, ?, ?, 'open')", n, who, JSON.stringify(action));
       for (const job of jobs) tables.all("INSERT OR IGNORE INTO targets VALUES (?, ?, NULL)", n, job);
       // Settings, which only this object keeps, apply at once: in an incident the Resonate server may be unavailable.
@@ -66,7 +68,7 @@ export class Actions {
       return n;
     });
     await this.#options.arm();
-    await Promise.race([this.work(), new Promise((resolve) => setTimeout(resolve, PATIENCE))]);
+    await Promise.race([this.work(), new Promise((resolve) => setTimeout(resolve, ACTION_WAIT_MS))]);
     return this.state(n);
   }
 
@@ -76,7 +78,7 @@ export class Actions {
       n,
     );
     const [row] = this.#options.tables.all<{ state: string; what: string }>(
-      "SELECT state, json_extract(asked, '$.do') AS what FROM actions WHERE n = ?",
+      "SELECT state, json_extract(action, '$.do') AS what FROM actions WHERE n = ?",
       n,
     );
     const outcomes = this.#options.tables.all<{ job: string; outcome: string }>(
@@ -85,13 +87,16 @@ export class Actions {
     );
     if (row && row.state !== "open" && row.state !== "done") outcomes.push({ job: row.what, outcome: row.state });
     return {
-      ...{ n, total, done, is_over: row?.state !== "open" },
+      n,
+      total,
+      done,
+      is_over: row?.state !== "open",
       outcomes: Object.fromEntries(outcomes.map(({ job, outcome }) => [job, outcome])),
     };
   }
 
   async #targetsOf({ jobs, filter = {} }: { jobs?: string[]; filter?: Filter }): Promise<string[]> {
-    return jobs ?? this.#options.tables.jobs(await withKeys(filter), MOST_TARGETS).jobs.map(({ job }) => String(job));
+    return jobs ?? this.#options.tables.jobs(await withKeys(filter), MAX_TARGETS).jobs.map(({ job }) => String(job));
   }
 
   /** Does the open actions. After a failure the next alarm continues. */
@@ -111,17 +116,17 @@ export class Actions {
   async #workOff(): Promise<void> {
     for (;;) {
       // In an incident a pause must not wait for the end of a long action on jobs.
-      const [row] = this.#options.tables.all<{ n: number; who: string; asked: string }>(
-        "SELECT n, who, asked FROM actions WHERE state = 'open' ORDER BY json_extract(asked, '$.do') IN ('retry', 'cancel'), n LIMIT 1",
+      const [row] = this.#options.tables.all<{ n: number; who: string; action: string }>(
+        "SELECT n, who, action FROM actions WHERE state = 'open' ORDER BY json_extract(action, '$.do') IN ('retry', 'cancel'), n LIMIT 1",
       );
       if (!row) return;
       const { n, who } = row;
-      const action: Action = JSON.parse(row.asked);
+      const action: Action = JSON.parse(row.action);
       const isOnJobs = action.do === "retry" || action.do === "cancel";
       if (isOnJobs && !(await this.#workOn(n, action))) continue;
       const reason =
         action.do === "pause" || action.do === "resume"
-          ? await this.#hold(action.of, action.do === "pause").then(() => undefined, lastingReason)
+          ? await this.#setPaused(action.of, action.do === "pause").then(() => undefined, lastingReason)
           : undefined;
       this.#options.tables.transaction(() => this.#end(n, who, action, reason));
     }
@@ -131,7 +136,7 @@ export class Actions {
   #end(n: number, who: string, action: Action, reason?: string): void {
     const jobs = this.state(n).total;
     const about = { of: n, ...(jobs > 0 && { jobs }), ...(reason !== undefined && { reason }) };
-    this.#options.tables.note(who, `${action.do}: ${reason === undefined ? "done" : "not done"}`, about);
+    this.#options.tables.audit.note(who, `${action.do}: ${reason === undefined ? "done" : "not done"}`, about);
     this.#options.tables.all(
       "UPDATE actions SET state = ? WHERE n = ?",
       reason === undefined ? "done" : NOT_DONE + reason,
@@ -145,7 +150,7 @@ export class Actions {
    */
   async #workOn(n: number, action: Extract<Action, { do: "retry" | "cancel" }>): Promise<boolean> {
     const open = "SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?";
-    const jobs = this.#options.tables.all<{ job: string }>(open, n, AT_ONCE).map(({ job }) => job);
+    const jobs = this.#options.tables.all<{ job: string }>(open, n, JOBS_AT_ONCE).map(({ job }) => job);
     const { client, config } = this.#options;
     const server = { client, namespace: config.RESONATE_NAMESPACE };
     const does = (job: string) =>
@@ -170,8 +175,8 @@ export class Actions {
 
   async #cancel(job: string): Promise<string> {
     const { key, name } = splitKey(job);
-    const { client, config } = this.#options;
-    const store = RemoteStore.of(endpointOf(config), deployed.jobs, [cleanUp], { client }).as({ key }, "");
+    const { client, config, definitions, cancelFeatures } = this.#options;
+    const store = RemoteStore.of(endpointOf(config), definitions.jobs, cancelFeatures, { client }).as({ key }, "");
     const promise = await store.get(name);
     const ended = promise && (await store.end(promise));
     if (!ended) return "there is no such job";
@@ -198,24 +203,24 @@ export class Actions {
     }
   }
 
-  async #hold(of: Scope, isOn: boolean): Promise<void> {
+  async #setPaused(of: Scope, isOn: boolean): Promise<void> {
     if ("kind" in of) {
       await (isOn ? this.#options.paused.pause(of.kind) : this.#options.paused.resume(of.kind));
       return;
     }
-    const held = await this.#options.paused.besidesKinds();
+    const paused = await this.#options.paused.besidesKinds();
     const changed = (all: readonly string[], some: readonly string[]) => {
       const others = all.filter((each) => !some.includes(each));
       return isOn ? [...others, ...some] : others;
     };
-    if ("all" in of) return this.#options.paused.pauseBesidesKinds({ ...held, all: isOn });
+    if ("all" in of) return this.#options.paused.pauseBesidesKinds({ ...paused, all: isOn });
     if ("caller" in of) {
       return this.#options.paused.pauseBesidesKinds({
-        ...held,
-        callers: changed(held.callers, await keysIn(of.caller)),
+        ...paused,
+        callers: changed(paused.callers, await keysIn(of.caller)),
       });
     }
-    return this.#options.paused.pauseBesidesKinds({ ...held, jobs: changed(held.jobs, of.jobs) });
+    return this.#options.paused.pauseBesidesKinds({ ...paused, jobs: changed(paused.jobs, of.jobs) });
   }
 }
 

@@ -1,17 +1,16 @@
 import { jsonOf } from "../../core/resonate/json.ts";
-import type { Config } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";
 
-/** Notes in the trail which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
-export function noteDeployment(tables: OperateTables, config: Config): void {
+/** Notes in the audit log which tokens and tools a deployment has changed, and who accepted the lists of its wrapped servers. */
+export function noteDeployment(tables: OperateTables, definitions: Definitions, config: OperatorConfig): void {
   const { auth, isOperated, OPERATOR_TOKENS, OAUTH_OPERATE_SCOPE } = config;
   if (!isOperated) return;
-  for (const { by, ...about } of new Set(deployed.tools.flatMap(({ acceptances = [] }) => acceptances))) {
+  for (const { by, ...about } of new Set(definitions.tools.flatMap(({ acceptances = [] }) => acceptances))) {
     const last = `accepted of ${about.server}`;
     if (about.at <= (tables.get<string>(last) ?? "")) continue;
     tables.set(last, about.at);
-    tables.note(by, "list of tools accepted", about);
+    tables.audit.note(by, "list of tools accepted", about);
   }
   const listed = jsonOf(OPERATOR_TOKENS ?? "");
   const wordsOf = ({ name, sha256 }: { name: string; sha256: string }) => `${name} ${String(sha256).slice(0, 8)}`;
@@ -21,7 +20,7 @@ export function noteDeployment(tables: OperateTables, config: Config): void {
       ...(Array.isArray(listed) ? listed.map(wordsOf) : []),
       ...(OAUTH_OPERATE_SCOPE ? [`scope ${OAUTH_OPERATE_SCOPE}`] : []),
     ],
-    tools: deployed.tools.map(({ listing }) => String(listing.name)),
+    tools: definitions.tools.map(({ listing }) => String(listing.name)),
   };
   const before = tables.get<typeof now>("deployment");
   if (JSON.stringify(before) === JSON.stringify(now)) return;
@@ -32,6 +31,7 @@ export function noteDeployment(tables: OperateTables, config: Config): void {
       names.filter((each) => !old?.includes(each)),
       old?.filter((each) => !names.includes(each)) ?? [],
     ];
-    if (old && added.length + removed.length > 0) tables.note("deployment", `${what} changed`, { added, removed });
+    if (old && added.length + removed.length > 0)
+      tables.audit.note("deployment", `${what} changed`, { added, removed });
   }
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { createStorage } from "../../testing/stack/object-storage.ts";
+import { openTables } from "../../testing/stack/open-tables.ts";
 import { operate } from "./handler.ts";
 import type { OperatorOptions } from "./options.ts";
-import { OperateTables } from "./tables.ts";
+import { OPERATE_TABLES, OperateTables } from "./tables.ts";
 
 test.each([
   ["", 100],
@@ -11,13 +11,13 @@ test.each([
   ["limit=-1", 0],
   ["limit=many", 100],
   ["after=1200&limit=-5", 0],
-])("of 1,500 entries of the trail a request with %j reads %i", async (query, count) => {
-  const tables = new OperateTables(createStorage());
+])("of 1,500 entries of the audit log a request with %j reads %i", async (query, count) => {
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   tables.transaction(() => {
-    for (let n = 0; n < 1_500; n++) tables.note("ada", "retry", {});
+    for (let n = 0; n < 1_500; n++) tables.audit.note("ada", "retry", {});
   });
-  const callers = { operate: async (_call: string, page: object) => tables.trail(page) };
-  const options = { callers, variables: { OPERATE: "local" } } as unknown as OperatorOptions;
-  const answer = await operate(new Request(`http://localhost/operate/trail?${query}`), options);
+  const operators = () => ({ auditLog: async (page: object) => tables.audit.page(page) });
+  const options = { operators, variables: { OPERATE: "local" } } as unknown as OperatorOptions;
+  const answer = await operate(new Request(`http://localhost/operate/audit-log?${query}`), options);
   expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
 });

@@ -1,12 +1,12 @@
 /** Serves operators at `/operate`: the page, its data, and their actions. */
 import * as z from "zod";
+import type { Action, Filter, Span } from "../../core/jobs/operators-api.ts";
 import { WAIT_STATES } from "../../core/jobs/worker-report.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import { assetResponse } from "../../functions/http/assets.ts";
 import { isOwnPage } from "../../functions/http/cookies.ts";
 import { RULES } from "./alerts.ts";
-import type { Action, Filter, Span } from "./calls.ts";
 import { oneJob } from "./one-job.ts";
 import type { OperatorOptions } from "./options.ts";
 import { operatorOf, session } from "./rights.ts";
@@ -76,29 +76,29 @@ async function signIn(request: Request, options: OperatorOptions): Promise<Respo
 
 /** Answers the request of an operator. */
 async function serve(request: Request, who: string, options: OperatorOptions): Promise<Response> {
-  const { callers } = options;
+  const operators = options.operators();
   const { pathname, searchParams } = new URL(request.url);
   const query = Object.fromEntries(searchParams);
   switch (`${request.method} ${pathname}`) {
     case "GET /operate/overview":
-      return answer({ who, ...(await callers.operate("overview", spanIn(query.span))) });
+      return answer({ who, ...(await operators.overview(spanIn(query.span))) });
     case "GET /operate/metrics":
-      return new Response(metricsOf((await callers.operate("overview", "hour")).alerts), { headers: HEADERS });
+      return new Response(metricsOf((await operators.overview("hour")).alerts), { headers: HEADERS });
     case "GET /operate/jobs": {
       const { data } = Filtered.safeParse(query);
-      return data ? answer(await callers.operate("jobs", data as Filter)) : refuse(400, "There is no such filter.");
+      return data ? answer(await operators.jobs(data as Filter)) : refuse(400, "There is no such filter.");
     }
     case "GET /operate/job": {
       const job = query.job ?? "";
       const values = query.values === "1";
-      if (values) await callers.operate("note", who, "values read", { job });
-      const [found, about] = await Promise.all([oneJob(options, job, values, request), callers.operate("about", job)]);
+      if (values) await operators.note(who, "values read", { job });
+      const [found, about] = await Promise.all([oneJob(options, job, values, request), operators.about(job)]);
       return found ? answer({ ...found, ...about }) : refuse(404, "No job has this name in the log.");
     }
-    case "GET /operate/trail":
-      return answer({ entries: await callers.operate("trail", Page.parse(query)) });
+    case "GET /operate/audit-log":
+      return answer({ entries: await operators.auditLog(Page.parse(query)) });
     case "GET /operate/action":
-      return answer(await callers.operate("action", Number(query.n)));
+      return answer(await operators.action(Number(query.n)));
     case "POST /operate/act": {
       const body = await readBytes(request, MAX_BODY);
       if (typeof body === "number") return refuse(body, "The body is too large, or did not arrive.");
@@ -106,7 +106,7 @@ async function serve(request: Request, who: string, options: OperatorOptions): P
       if (!data) return refuse(400, `The body is not an action: ${ACTIONS}.`);
       if ((data.do === "retry" || data.do === "cancel") && !data.jobs === !data.filter)
         return refuse(400, `${data.do} takes either jobs or a filter.`);
-      return answer(await callers.operate("act", who, data));
+      return answer(await operators.act(who, data));
     }
     default:
       return refuse(404, "Not found.");

@@ -1,6 +1,7 @@
 import { REQUEST_TAG } from "../../core/author/job.ts";
 import { currentJobOf } from "../../core/jobs/current-job.ts";
 import { timelineOf } from "../../core/jobs/feed/timeline.ts";
+import type { OneJob } from "../../core/jobs/operators-api.ts";
 import { entryOfJob } from "../../core/jobs/record-entry.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
@@ -13,7 +14,12 @@ import type { OperatorOptions } from "./options.ts";
  * A job as operators see it, by its name in the log: what its caller sees, and its lease, versions and sizes. Arguments and
  * result only with `values`. Undefined where no job has this name.
  */
-export async function oneJob({ store: jobs, client }: OperatorOptions, job: string, values: boolean, request: Request) {
+export async function oneJob(
+  { store: jobs, client }: OperatorOptions,
+  job: string,
+  values: boolean,
+  request: Request,
+): Promise<OneJob | undefined> {
   const { signal } = request;
   const { key, name } = splitKey(job);
   const store = jobs.as({ key }, "");
@@ -46,8 +52,14 @@ export async function oneJob({ store: jobs, client }: OperatorOptions, job: stri
     caller: key || (promise.record.tags[STARTER] ?? ""),
     request: promise.record.tags[REQUEST_TAG],
     doing,
-    questions: [...questions].map(([question, { question: asked }]) => ({ question, message: asked.message })),
-    // How often a worker has taken it, and the state of the lease.
+    questions: [...questions].map(
+      ([
+        question,
+        {
+          question: { message },
+        },
+      ]) => ({ question, message }),
+    ),
     lease: task?.status === 200 ? task.data.task : undefined,
     timeline: timeline.entries.map((entry) => ({ ...entry, bytes: sizes[entry.n] })),
     ...(newer && { newer: { job: key + newer.name, status: statusOf(newer) } }),

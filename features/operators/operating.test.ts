@@ -4,25 +4,27 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import type { Job } from "../../core/author/job.ts";
 import { FORM } from "../../core/jobs/form.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { readConfig } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
 import { type RunningServer, startResonate } from "../../server/node/http.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
+import { openTables } from "../../testing/stack/open-tables.ts";
+import { cleanUp } from "../clean-up/start.ts";
 import { RULES } from "./alerts.ts";
 import { Operating } from "./operating.ts";
+import { OPERATE_TABLES } from "./tables.ts";
 
-const tools = deployed.jobs;
+const tea = { kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") };
+const definitions = { jobs: [tea as Job], tools: [] };
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2026, 10, 20, 12, 30, 30), toFake: ["Date"] });
-  Object.assign(deployed, { jobs: [{ kind: "tea", version: 2, owns: (name: string) => name.startsWith("tea_") }] });
 });
 afterEach(() => {
   vi.useRealTimers();
-  Object.assign(deployed, { jobs: tools });
 });
 
 let server: RunningServer;
@@ -49,9 +51,17 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   const env = { ALERT_URL: "http://127.0.0.1:9/alerts", ...more };
   const config = readConfig({ ...env, AUTH_MODE: "none", OPERATE: "local", MAX_STORED_BYTES: "1000" });
   const operating = new Operating({
-    ...{ storage, client: new ResonateClient({ url: server.url, codec: new Sealing() }), config },
-    ...{ env, fetchTo: () => receive as never },
+    sql: openTables([OPERATE_TABLES], storage),
+    client: new ResonateClient({ url: server.url, codec: new Sealing() }),
+    config,
+    env,
+    definitions,
+    cancelFeatures: [cleanUp],
+    fetchTo: () => receive as never,
+    alarmAt: null,
+    arm: async () => {},
   });
+  operating.load();
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>
     operating.report({
@@ -62,7 +72,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   const after = async (seconds: number) => {
     hook.told = [];
     vi.setSystemTime(Date.now() + seconds * 1_000);
-    await operating.alarm();
+    await operating.run();
     return hook.told;
   };
   return { hook, operating, report, after };
@@ -91,14 +101,14 @@ test.each<[string, (the: ReturnType<typeof scene>, isBad: boolean) => void]>([
     "storage-full begun: almost full: the storage of",
     ({ report, operating }, isBad) => {
       report();
-      operating.figure({ ...caller, bytes: isBad ? 950 : 10 });
+      operating.usage({ ...caller, bytes: isBad ? 950 : 10 });
     },
   ],
   [
     "deliveries-fail begun: web hooks fail of",
     ({ report, operating }, isBad) => {
       report();
-      operating.figure({ ...caller, failing: isBad ? 1 : 0 });
+      operating.usage({ ...caller, failing: isBad ? 1 : 0 });
     },
   ],
 ])("%s, reported at once and only once, until it is over", async (says, bring) => {
@@ -125,7 +135,7 @@ test("an alert that begins while the overview is read as well is reported once",
   operating.started("tea", "tea_late");
   vi.setSystemTime(Date.now() + 61_000);
   report();
-  await Promise.all([operating.alarm(), operating.overview("hour"), operating.overview("day")]);
+  await Promise.all([operating.run(), operating.overview("hour"), operating.overview("day")]);
   await setImmediate();
   expect(hook.told).toEqual(["not-taken begun: no worker takes tea (worker group workers)"]);
 });
@@ -148,7 +158,7 @@ test("a check that waits for the Resonate server does not end an alert that begi
     }
     return send.apply(this, of as never) as never;
   });
-  const alarm = operating.alarm();
+  const alarm = operating.run();
   await asked.promise;
   slow.mockRestore();
   report({ counts: [["tea", "failed", 5]] });
@@ -293,11 +303,11 @@ test("a pause begins before a long action on many jobs has ended", async () => {
   ];
   // Both are noted before the server can answer a request.
   await setImmediate();
-  expect(operating.trail({}).map(({ what }) => what)).toEqual(["cancel", "retry"]);
+  expect(operating.auditLog({}).map(({ what }) => what)).toEqual(["cancel", "retry"]);
   await Promise.all([...acts, operating.act("olga", { do: "pause", of: { kind: "mate" } })]);
   // On a slow machine the actions outlast the calls, and the alarm waits for them.
-  await operating.alarm();
-  const done = operating.trail({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
+  await operating.run();
+  const done = operating.auditLog({ after: 0 }).filter(({ what }) => what.endsWith(": done"));
   expect(done.map(({ what }) => what)).toEqual(["pause: done", "retry: done", "cancel: done"]);
   await operating.act("olga", { do: "resume", of: { kind: "mate" } });
 });
@@ -325,10 +335,10 @@ test.each(["retry", "cancel"] as const)(
   },
 );
 
-test("the trail has a caller's call whose arguments are null", () => {
+test("the audit log has a caller's call whose arguments are null", () => {
   const { operating } = scene();
-  operating.heard("ada", "cancel_job", { arguments: null });
-  expect(operating.trail({})).toMatchObject([{ who: "ada", what: "cancel_job", about: { jobs: "[]" } }]);
+  operating.noteCall("ada", "cancel_job", { arguments: null });
+  expect(operating.auditLog({})).toMatchObject([{ who: "ada", what: "cancel_job", about: { jobs: "[]" } }]);
 });
 
 test("a pause that the server refuses ends, the operator learns why, and later actions are done", async () => {
@@ -343,7 +353,7 @@ test("a pause that the server refuses ends, the operator learns why, and later a
     is_over: true,
     outcomes: {},
   });
-  expect(operating.trail({}).map(({ what, about }) => [what, about.reason])).toEqual([
+  expect(operating.auditLog({}).map(({ what, about }) => [what, about.reason])).toEqual([
     ["pause: done", undefined],
     ["pause", undefined],
     ["pause: not done", "the request is larger than it takes"],

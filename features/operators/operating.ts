@@ -1,50 +1,57 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
 import { callerOf } from "../../core/author/caller.ts";
+import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import type {
+  Action,
+  ActionState,
+  AuditEntry,
+  CallerUsage,
+  Filter,
+  Overview,
+  ServerState,
+  Settings,
+  Span,
+} from "../../core/jobs/operators-api.ts";
 import { NOTHING_PAUSED, type Paused, PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
-import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
-import type { Config } from "../../functions/config.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
-import { Actions, PATIENCE, withKeys } from "./actions.ts";
+import type { ObjectSql } from "../../core/resonate/object-storage.ts";
+import { ACTION_WAIT_MS, Actions, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
-import type {
-  Action,
-  ActionState,
-  CallerFigure,
-  Filter,
-  OperateCalls,
-  Overview,
-  Settings,
-  Span,
-  TrailEntry,
-  TrailPage,
-} from "./calls.ts";
+import type { AuditPage, OperateCalls } from "./calls.ts";
 import { noteDeployment } from "./deployment.ts";
-import { addCharges, askServer, type Charged, type ServerState } from "./server-state.ts";
+import type { Definitions, OperatorConfig } from "./options.ts";
+import { addCharges, askServer, type Charged } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 /** How long after the last report the rules are checked every minute, in milliseconds. */
-const QUIET = 10 * MINUTE;
+const MAX_QUIET_MS = 10 * MINUTE_MS;
 
 /** How often the rules are checked while a problem may become an alert, in milliseconds. */
-const SOON = 2_000;
+const SOON_MS = 2_000;
 
-/** The most characters of a caller's parameters that the trail keeps. */
-const MOST_HEARD = 300;
+/** How many characters of a caller's parameters the audit log keeps. */
+const MAX_PARAM_CHARACTERS = 300;
 
-interface OperatingOptions {
-  storage: ObjectStorage;
+export interface OperatingOptions {
+  sql: ObjectSql;
   client: ResonateClient;
-  config: Config;
+  config: OperatorConfig;
+  definitions: Definitions;
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
+  /** What features do when a job is cancelled. */
+  cancelFeatures: readonly JobFeature[];
   fetchTo(url: string): typeof fetch;
+  /** When the alarm of an earlier instance is due, in milliseconds since the epoch; null without an alarm. */
+  alarmAt: number | null;
+  /** Sets the object's alarm. */
+  arm(): Promise<void>;
 }
 
 export class Operating implements OperateCalls {
@@ -58,38 +65,47 @@ export class Operating implements OperateCalls {
   #labels: Promise<ReadonlyMap<string, string>> | undefined;
   /** The last command of each operator. */
   readonly #commands = new Map<string, { words: string; at: number }>();
+  /** When the rules are checked next, in milliseconds since the epoch. */
+  #checkAt: number;
 
   constructor(options: OperatingOptions) {
-    const { client, config, storage, env } = options;
+    const { client, config, definitions, sql, env, cancelFeatures } = options;
     this.#options = options;
-    this.#tables = new OperateTables(storage);
+    this.#checkAt = options.alarmAt ?? Number.POSITIVE_INFINITY;
+    this.#tables = new OperateTables(sql);
     this.#paused = new PausedJobs(client, config.RESONATE_NAMESPACE);
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
-    // An earlier deployment may have had runners.
-    if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
-      this.#tables.all("DELETE FROM workers WHERE worker = 'runners'");
-    noteDeployment(this.#tables, config);
-    const parts = { tables: this.#tables, paused: this.#paused, client, config };
-    this.#actions = new Actions({ ...parts, arm: () => this.#arm() });
+    const parts = { tables: this.#tables, paused: this.#paused, client, config, definitions };
+    this.#actions = new Actions({ ...parts, cancelFeatures, arm: () => this.#checkWithin(MINUTE_MS) });
     this.#checks = new AlertChecks({
-      ...{ ...parts, env, fetchTo: options.fetchTo },
+      ...parts,
+      env,
+      fetchTo: options.fetchTo,
       named: (callers) => this.#named(callers),
     });
   }
 
-  report(report: WorkerReport): void {
-    this.#tables.report(report, Date.now());
-    void this.#arm();
+  load(): void {
+    const { config, definitions, env } = this.#options;
+    // An earlier deployment may have had runners.
+    if (!config.RESONATE || !env.RUNNER || env.RUNS_IN === "container")
+      this.#tables.all("DELETE FROM workers WHERE worker = 'runners'");
+    noteDeployment(this.#tables, definitions, config);
   }
 
-  figure(figure: CallerFigure): void {
-    this.#tables.figure(figure, Date.now());
-    if (figure.isNews) void this.#arm(SOON);
+  report(report: WorkerReport): void {
+    this.#tables.report(report, Date.now());
+    void this.#checkWithin(MINUTE_MS);
+  }
+
+  usage(usage: CallerUsage): void {
+    this.#tables.setUsage(usage, Date.now());
+    if (usage.isNews) void this.#checkWithin(SOON_MS);
   }
 
   started(kind: string, job: string): void {
     this.#tables.started(kind, job, Date.now());
-    void this.#arm(MINUTE + SOON);
+    void this.#checkWithin(MINUTE_MS + SOON_MS);
   }
 
   settings(): Settings {
@@ -97,7 +113,7 @@ export class Operating implements OperateCalls {
   }
 
   note(who: string, what: string, about: object): void {
-    this.#tables.note(who, what, about);
+    this.#tables.audit.note(who, what, about);
   }
 
   command(who: string, what: string, about: object): void {
@@ -105,33 +121,38 @@ export class Operating implements OperateCalls {
     const words = JSON.stringify([what, about]);
     const last = this.#commands.get(who);
     this.#commands.set(who, { words, at: now });
-    if (last?.words !== words || now - last.at > MINUTE) this.#tables.note(who, what, about);
+    if (last?.words !== words || now - last.at > MINUTE_MS) this.#tables.audit.note(who, what, about);
   }
 
-  heard(caller: string, what: string, params: object): void {
-    const { arguments: given, taskId } = params as { arguments?: unknown; taskId?: unknown };
-    const args = Object(given);
-    const named = [args.job_names, args.job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
+  noteCall(caller: string, what: string, params: object): void {
+    const { arguments: args, taskId } = params as { arguments?: unknown; taskId?: unknown };
+    const { job_names, job_name, question } = Object(args);
+    const named = [job_names, job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
     const jobs = named.filter((each) => each !== undefined).flat();
-    this.#tables.noteCall(caller, what, {
-      jobs: JSON.stringify(jobs).slice(0, MOST_HEARD),
-      ...(args.question !== undefined && { question: String(args.question).slice(0, MOST_HEARD) }),
+    this.#tables.audit.noteCall(caller, what, {
+      jobs: JSON.stringify(jobs).slice(0, MAX_PARAM_CHARACTERS),
+      ...(question !== undefined && { question: String(question).slice(0, MAX_PARAM_CHARACTERS) }),
     });
   }
 
   async overview(span: Span): Promise<Overview> {
     const now = Date.now();
-    await this.#checks.lookAtWaits("all");
+    await this.#checks.removeEndedWaits("all");
     const overview = this.#tables.overview(span, now);
-    const names = [...new Set([...overview.kinds.map(({ kind }) => kind), ...deployed.jobs.map(({ kind }) => kind)])];
+    const names = [
+      ...new Set([
+        ...overview.kinds.map(({ kind }) => kind),
+        ...this.#options.definitions.jobs.map(({ kind }) => kind),
+      ]),
+    ];
     const paused = await Promise.all(names.map((kind) => this.#paused.find(kind).catch(() => undefined)));
-    const { held, resonate } = await this.#askServer(now);
-    void this.#checks.tell(await this.#checks.judge(resonate));
+    const { paused: besidesKinds, resonate } = await this.#askServer(now);
+    void this.#checks.report(await this.#checks.judge(resonate));
     return {
       ...overview,
       callers: await this.#named(overview.callers),
       kinds_paused: names.filter((_, i) => paused[i]),
-      held,
+      paused: besidesKinds,
       resonate,
       settings: this.settings(),
       alerts: this.#checks.alerts,
@@ -147,8 +168,8 @@ export class Operating implements OperateCalls {
     return { ...this.#tables.about(job), ...(key && { caller: await this.#labelOf(key) }) };
   }
 
-  trail(page: TrailPage): TrailEntry[] {
-    return this.#tables.trail(page);
+  auditLog(page: AuditPage): AuditEntry[] {
+    return this.#tables.audit.page(page);
   }
 
   act(who: string, action: Action): Promise<ActionState> {
@@ -160,27 +181,33 @@ export class Operating implements OperateCalls {
   }
 
   /** Continues interrupted actions, and checks the rules for alerts. */
-  async alarm(): Promise<void> {
+  async run(): Promise<void> {
+    // What happens from now on may set the next time.
+    this.#checkAt = Number.POSITIVE_INFINITY;
     await this.#actions.work();
     const now = Date.now();
-    // Where no worker reports, nothing has changed, and the server may sleep. Runners are silent while they sleep.
+    // If no worker reports, nothing has changed, and the server may sleep. Runners are silent while they sleep.
     const [last] = this.#tables.workers();
-    const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE : QUIET);
-    const resonate = isQuiet ? "not asked" : (await this.#askServer(now)).resonate;
-    if (typeof resonate === "object") await this.#checks.lookAtWaits("blocked");
-    await this.#checks.tell(await this.#checks.judge(resonate));
-    await this.#arm(isQuiet && !this.#tables.hasUntaken ? Number.POSITIVE_INFINITY : MINUTE);
+    const isQuiet = now - (last?.at ?? 0) > (last?.isRunner ? MINUTE_MS : MAX_QUIET_MS);
+    const resonate = isQuiet ? "not called" : (await this.#askServer(now)).resonate;
+    if (typeof resonate === "object") await this.#checks.removeEndedWaits("blocked");
+    await this.#checks.report(await this.#checks.judge(resonate));
+    await this.#checkWithin(isQuiet && !this.#tables.hasUntaken ? Number.POSITIVE_INFINITY : MINUTE_MS);
   }
 
-  async #arm(within = MINUTE): Promise<void> {
-    const { storage } = this.#options;
-    const at = Date.now() + (this.#actions.isBusy ? PATIENCE : this.#checks.isSoon ? SOON : within);
-    if (at === Number.POSITIVE_INFINITY) return;
-    const known = await storage.getAlarm();
-    if (known === null || known > at) await storage.setAlarm(at);
+  nextAt(): number {
+    return this.#checkAt;
   }
 
-  #named(callers: readonly CallerFigure[]): Promise<CallerFigure[]> {
+  /** Has the rules checked within a time, and sooner while an action goes on or a problem may become an alert. */
+  async #checkWithin(ms: number): Promise<void> {
+    const at = Date.now() + (this.#actions.isBusy ? ACTION_WAIT_MS : this.#checks.isSoon ? SOON_MS : ms);
+    if (at >= this.#checkAt) return;
+    this.#checkAt = at;
+    await this.#options.arm();
+  }
+
+  #named(callers: readonly CallerUsage[]): Promise<CallerUsage[]> {
     return Promise.all(callers.map(async (caller) => ({ ...caller, label: await this.#labelOf(caller.key) })));
   }
 
@@ -194,20 +221,20 @@ export class Operating implements OperateCalls {
     return (await this.#labels).get(key) ?? key.slice(1, -1);
   }
 
-  /** What is held, and the state of the Resonate server; undefined where it does not answer. */
-  async #askServer(now: number): Promise<{ held: Paused; resonate: ServerState | undefined }> {
+  /** What is paused besides kinds, and the state of the Resonate server; undefined if it does not answer. */
+  async #askServer(now: number): Promise<{ paused: Paused; resonate: ServerState | undefined }> {
     try {
       const begun = Date.now();
-      const held = await this.#paused.besidesKinds();
+      const paused = await this.#paused.besidesKinds();
       const ms = Date.now() - begun;
       const { charges, ...about } = await askServer(this.#options.config, this.#rules);
       const charged = charges && addCharges(this.#tables.get<Charged>("charged"), charges, now);
       if (charged) this.#tables.set("charged", charged);
       const { today, yesterday } = charged ?? {};
-      return { held, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
+      return { paused, resonate: { ms, ...about, ...(today && { today }), ...(yesterday && { yesterday }) } };
     } catch {
       this.#rules.reset();
-      return { held: NOTHING_PAUSED, resonate: undefined };
+      return { paused: NOTHING_PAUSED, resonate: undefined };
     }
   }
 }

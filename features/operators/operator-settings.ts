@@ -1,6 +1,6 @@
+import type { Settings } from "../../core/jobs/operators-api.ts";
 import { within } from "../../core/resonate/pacing/backoff.ts";
 import { SharedValue } from "../../functions/http/shared-value.ts";
-import type { Settings } from "./calls.ts";
 
 /** How long the operators' object may take to answer, in milliseconds: requests wait for it. */
 const ANSWER_TIMEOUT_MS = 2_000;

@@ -1,21 +1,37 @@
-/** What the routes for operators need. */
+/** What the routes and the object for operators need. */
+import type { Job } from "../../core/author/job.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { OperatorEnv } from "../../core/jobs/worker-report.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { endpointOf } from "../../core/resonate/connection/endpoint.ts";
+import type { Remote } from "../../core/resonate/object-calls.ts";
+import type { Tool } from "../../core/tools/tool.ts";
 import type { Auth } from "../../functions/auth/auth.ts";
+import type { AuthConfig } from "../../functions/auth/auth-config.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import type { Assets } from "../../functions/http/assets.ts";
+import type { LogLevel } from "../../functions/http/log.ts";
 import type { OperateCalls } from "./calls.ts";
+
+/** What this deployment runs and offers. */
+export interface Definitions {
+  readonly jobs: readonly Job[];
+  readonly tools: readonly Tool[];
+}
+
+/** The variables of the edge that the object for operators reads. */
+export type OperatorConfig = OperatorEnv &
+  Parameters<typeof endpointOf>[0] & {
+    auth: AuthConfig;
+    isOperated: boolean;
+    MAX_STORED_BYTES: number;
+    LOG_LEVEL: LogLevel;
+  };
 
 export interface OperatorOptions {
   variables: OperatorEnv;
-  /** Calls the object through which operators see and act. */
-  callers: {
-    operate<K extends keyof OperateCalls>(
-      call: K,
-      ...args: Parameters<OperateCalls[K]>
-    ): Promise<Awaited<ReturnType<OperateCalls[K]>>>;
-  };
+  /** The methods of the object through which operators see and act. */
+  operators(): Remote<OperateCalls>;
   /** The jobs of the deployment. */
   store: RemoteStore;
   client: ResonateClient;

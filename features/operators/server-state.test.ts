@@ -1,7 +1,8 @@
 /** Counts of a server since it woke are added up by days; rules judge the use of a plan and of a storage. */
 import { expect, test } from "vitest";
+import type { Charges, ServerState } from "../../core/jobs/operators-api.ts";
 import { RULES } from "./alerts.ts";
-import { addCharges, type Charged, type Charges, type ServerState } from "./server-state.ts";
+import { addCharges, type Charged } from "./server-state.ts";
 
 const DAY = 86_400_000;
 const NOON = Date.UTC(2026, 10, 20, 12);

@@ -1,34 +1,13 @@
 /** What the Resonate server reports about itself, and what the platform bills for it. */
 
+import type { Charges, ServerState } from "../../core/jobs/operators-api.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
-import type { Config } from "../../functions/config.ts";
-import { MOST_BYTES } from "./plan.ts";
+import { MAX_OBJECT_BYTES } from "../../core/resonate/plan-limits.ts";
+import type { OperatorConfig } from "./options.ts";
 
 /** How long the server may take to report, in milliseconds. */
-const PATIENCE = 5_000;
-
-/** Usage that the platform bills: `awake` in milliseconds, at 0.125 GB. */
-export interface Charges {
-  /** Including alarms. */
-  requests: number;
-  read: number;
-  written: number;
-  awake: number;
-}
-
-export interface ServerState {
-  /** How long it took to answer, in milliseconds. */
-  ms: number;
-  /** `embedded` and `account` come with this package. For another server it is the release whose rules the server follows. */
-  release: "embedded" | "account" | "0.9.8" | "0.10";
-  /** How many bytes are stored, and how many can be; undefined where the server does not report that. */
-  size?: number;
-  most?: number;
-  /** Billed usage by UTC days; undefined where the server runs on the operator's own machine. */
-  today?: Charges;
-  yesterday?: Charges;
-}
+const ANSWER_TIMEOUT_MS = 5_000;
 
 /** The report of a server that comes with this package. An account's server counts since it woke. */
 interface Usage {
@@ -42,18 +21,18 @@ interface Usage {
 
 type About = Omit<ServerState, "ms" | "today" | "yesterday"> & { charges?: Charges };
 
-/** Asks the server for its report. Rejects where it does not answer. */
-export async function askServer(config: Config, rules: ServerRules): Promise<About> {
+/** Asks the server for its report. Rejects if it does not answer. */
+export async function askServer(config: OperatorConfig, rules: ServerRules): Promise<About> {
   const { url, token, fetch: fetcher = fetch } = endpointOf(config);
   const headers = new Headers(token ? { authorization: `Bearer ${token}` } : {});
-  const response = await fetcher(`${url}/usage`, { headers, signal: AbortSignal.timeout(PATIENCE) });
+  const response = await fetcher(`${url}/usage`, { headers, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
   if (!response.ok) {
     await response.body?.cancel();
     return { release: (await rules.armsTargetsOnly()) ? "0.10" : "0.9.8" };
   }
   const { size, most, requests, alarms = 0, rows, awake = 0 }: Usage = await response.json();
   if (requests === undefined || !rows) return { release: "embedded", size, ...(most !== undefined && { most }) };
-  return { release: "account", size, most: MOST_BYTES, charges: { requests: requests + alarms, ...rows, awake } };
+  return { release: "account", size, most: MAX_OBJECT_BYTES, charges: { requests: requests + alarms, ...rows, awake } };
 }
 
 /** The sums of an account's server; `last` is its last report. */
@@ -65,20 +44,20 @@ export interface Charged {
   last: Charges;
 }
 
-const DAY = 86_400_000;
-const NONE: Charges = { requests: 0, read: 0, written: 0, awake: 0 };
-const NAMES = Object.keys(NONE) as (keyof Charges)[];
+const DAY_MS = 86_400_000;
+const NO_CHARGES: Charges = { requests: 0, read: 0, written: 0, awake: 0 };
+const NAMES = Object.keys(NO_CHARGES) as (keyof Charges)[];
 
 const each = (of: (name: keyof Charges) => number) =>
   Object.fromEntries(NAMES.map((name) => [name, of(name)])) as unknown as Charges;
 
 /** Adds a server's report, which counts since it woke, to the sums. */
-export function addCharges(known: Charged | undefined, told: Charges, now: number): Charged {
-  const day = now - (now % DAY);
-  const { last, ...days }: Charged = known ?? { day, today: NONE, last: NONE };
+export function addCharges(known: Charged | undefined, reported: Charges, now: number): Charged {
+  const day = now - (now % DAY_MS);
+  const { last, ...days }: Charged = known ?? { day, today: NO_CHARGES, last: NO_CHARGES };
   // If the server has been awake for a shorter time than before, it slept in between, and its counts began again.
-  const since = told.awake < last.awake ? NONE : last;
+  const since = reported.awake < last.awake ? NO_CHARGES : last;
   const [today, yesterday] =
-    days.day === day ? [days.today, days.yesterday] : [NONE, days.day === day - DAY ? days.today : undefined];
-  return { day, today: each((name) => today[name] + told[name] - since[name]), yesterday, last: told };
+    days.day === day ? [days.today, days.yesterday] : [NO_CHARGES, days.day === day - DAY_MS ? days.today : undefined];
+  return { day, today: each((name) => today[name] + reported[name] - since[name]), yesterday, last: reported };
 }

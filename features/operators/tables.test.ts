@@ -2,7 +2,8 @@
 import { expect, test, vi } from "vitest";
 import { MAX_NAMED_JOBS, type WaitState, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
-import { OperateTables } from "./tables.ts";
+import { openTables } from "../../testing/stack/open-tables.ts";
+import { OPERATE_TABLES, OperateTables } from "./tables.ts";
 
 const [MINUTE, DAY] = [60_000, 86_400_000];
 const NOW = Date.UTC(2026, 10, 20, 12, 30, 30);
@@ -23,7 +24,7 @@ const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
 const failed = (job: string, reason = "no water") => ({ job, kind: "tea", reason, at: Date.now() });
 
 test("a million jobs of a week are added up exactly, in few rows", () => {
-  const tables = new OperateTables(createStorage());
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   const per = 100;
   let all = 0;
   for (let at = NOW - 7 * DAY + MINUTE; at <= NOW; at += MINUTE) {
@@ -53,7 +54,7 @@ test("a million jobs of a week are added up exactly, in few rows", () => {
 });
 
 test("each kind is compared with the same time a day or a week earlier, even if it has no jobs now", () => {
-  const tables = new OperateTables(createStorage());
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   for (let at = NOW - 15 * DAY; at <= NOW; at += 10 * MINUTE) {
     const isBefore = at <= NOW - DAY / 2;
     tables.count("tea", "started", isBefore ? 20 : 30, at);
@@ -76,7 +77,7 @@ test("each kind is compared with the same time a day or a week earlier, even if 
 });
 
 test("a report that is sent again counts once", () => {
-  const tables = new OperateTables(createStorage());
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   const sent = report({
     counts: [
       ["tea", "failed", 2],
@@ -94,7 +95,7 @@ test("a report that is sent again counts once", () => {
 
 test("the storage stays bounded when all reasons differ and more jobs fail than are kept", () => {
   vi.setSystemTime?.(NOW);
-  const tables = new OperateTables(createStorage());
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   for (let i = 0; i < 60; i++) {
     const names = Array.from({ length: MAX_NAMED_JOBS }, (_, j) => failed(`tea_${i}_${j}`, `broken ${i} ${j}\nmore`));
     const counts = names.map(({ reason }): [string, string, number] => ["tea", `failed: ${reason.split("\n")[0]}`, 1]);
@@ -109,7 +110,7 @@ test("the storage stays bounded when all reasons differ and more jobs fail than 
 });
 
 test("a waiting job is listed since the begin of its wait, until it no longer waits", () => {
-  const tables = new OperateTables(createStorage());
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   const waits = (state?: "blocked" | "sleeping") => [
     { job: "tea_1", kind: "tea", ...(state && { state }), says: "why" },
   ];
@@ -130,7 +131,7 @@ test("the list of waiting jobs stays bounded, sleeping jobs leave room for faili
     said.push(statement);
     return exec(statement, ...values);
   };
-  const tables = new OperateTables(storage);
+  const tables = new OperateTables(openTables([OPERATE_TABLES], storage));
   const tell = (state: WaitState | undefined, from: number, to: number) => {
     for (let i = from; i < to; i += MAX_NAMED_JOBS) {
       const jobs = Array.from({ length: Math.min(MAX_NAMED_JOBS, to - i) }, (_, j) => `tea_${i + j}`);
@@ -140,7 +141,7 @@ test("the list of waiting jobs stays bounded, sleeping jobs leave room for faili
   const numbers = () => Object.fromEntries(tables.overview("hour", NOW).waits.map(({ state, n }) => [state, n]));
   tell("sleeping", 0, 3_000);
   tell("job", 3_000, 6_000);
-  expect([numbers(), tables.overview("hour", NOW).waits_whole]).toEqual([{ sleeping: 3_000, job: 2_000 }, false]);
+  expect([numbers(), tables.overview("hour", NOW).waits_complete]).toEqual([{ sleeping: 3_000, job: 2_000 }, false]);
   tell("job", 0, 400);
   expect(numbers()).toEqual({ sleeping: 2_600, job: 2_400 });
   tell("failing", 10_000, 13_000);
@@ -162,7 +163,7 @@ test("the list of waiting jobs stays bounded, sleeping jobs leave room for faili
 });
 
 test("jobs that failed in an outage and sleep again leave the room of those that fail now", () => {
-  const tables = new OperateTables(createStorage());
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
   const tell = (state: WaitState, from: number, to: number) => {
     const jobs = Array.from({ length: to - from }, (_, i) => `tea_${from + i}`);
     tables.report(report({ waits: jobs.map((job) => ({ job, kind: "tea", state })) }), NOW);
@@ -175,29 +176,20 @@ test("jobs that failed in an outage and sleep again leave the room of those that
 });
 
 test("calls of callers make room for later ones, and actions of operators stay", () => {
-  const tables = new OperateTables(createStorage());
-  tables.note("op", "retry", {});
-  tables.noteCall("ada", "cancel_job", { jobs: "[1]" });
-  tables.all("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'trail'");
-  tables.noteCall("ada", "cancel_job", { jobs: "[2]" });
-  expect(tables.trail({}).map(({ what, about }) => [what, about.jobs])).toEqual([
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
+  tables.audit.note("op", "retry", {});
+  tables.audit.noteCall("ada", "cancel_job", { jobs: "[1]" });
+  tables.all("UPDATE sqlite_sequence SET seq = 500000 WHERE name = 'audit'");
+  tables.audit.noteCall("ada", "cancel_job", { jobs: "[2]" });
+  expect(tables.audit.page({}).map(({ what, about }) => [what, about.jobs])).toEqual([
     ["cancel_job", "[2]"],
     ["retry", undefined],
   ]);
 });
 
-test("the trail continues from a reader's position", () => {
-  const tables = new OperateTables(createStorage());
-  for (const what of ["a", "b", "c"]) tables.note("ada", what, { what });
-  expect(tables.trail({ after: 1 }).map(({ what }) => what)).toEqual(["b", "c"]);
-  expect(tables.trail({ before: 3 }).map(({ what }) => what)).toEqual(["b", "a"]);
-});
-
-test("tables of another schema version are refused", () => {
-  const storage = createStorage();
-  const open = () => new OperateTables(storage);
-  open().set("name", 1);
-  expect(open().get("name")).toBe(1);
-  storage.sql.exec("UPDATE schemas SET version = 7").toArray();
-  expect(open).toThrow("The tables of the operators' object have schema version 7");
+test("the audit log continues from a reader's position", () => {
+  const tables = new OperateTables(openTables([OPERATE_TABLES]));
+  for (const what of ["a", "b", "c"]) tables.audit.note("ada", what, { what });
+  expect(tables.audit.page({ after: 1 }).map(({ what }) => what)).toEqual(["b", "c"]);
+  expect(tables.audit.page({ before: 3 }).map(({ what }) => what)).toEqual(["b", "a"]);
 });

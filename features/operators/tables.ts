@@ -1,5 +1,7 @@
 /** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 
+import type { PartTables } from "../../core/jobs/object-part.ts";
+import type { CallerUsage, Filter, Group, Overview, Span } from "../../core/jobs/operators-api.ts";
 import {
   FAILED,
   type FailedJob,
@@ -9,64 +11,46 @@ import {
   type WorkerReport,
 } from "../../core/jobs/worker-report.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
-import {
-  type ObjectSchema,
-  ObjectSql,
-  type ObjectStorage,
-  openSchema,
-  type Row,
-  type SqlValue,
-} from "../../core/resonate/object-storage.ts";
-import {
-  type CallerFigure,
-  type Filter,
-  type Group,
-  type Overview,
-  type Span,
-  TRAILED,
-  type TrailEntry,
-  type TrailPage,
-} from "./calls.ts";
+import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
+import { AUDIT_TABLE, AuditLog } from "./audit-log.ts";
 
-const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
 
 /** The sizes of the periods of counts, and how long counts of each size are kept, in milliseconds. */
-const KEPT = [
-  { size: MINUTE, kept: 2 * HOUR },
-  { size: HOUR, kept: 15 * DAY },
-  { size: DAY, kept: 400 * DAY },
+const PERIODS = [
+  { size: MINUTE_MS, retentionMs: 2 * HOUR_MS },
+  { size: HOUR_MS, retentionMs: 15 * DAY_MS },
+  { size: DAY_MS, retentionMs: 400 * DAY_MS },
 ] as const;
 
 /** The length of a span, the size of its periods, and how much earlier the time is that it is compared with. */
 const SPANS: Readonly<Record<Span, { length: number; size: number; ago: number }>> = {
-  hour: { length: HOUR, size: MINUTE, ago: DAY },
-  day: { length: DAY, size: HOUR, ago: DAY },
-  week: { length: 7 * DAY, size: HOUR, ago: 7 * DAY },
+  hour: { length: HOUR_MS, size: MINUTE_MS, ago: DAY_MS },
+  day: { length: DAY_MS, size: HOUR_MS, ago: DAY_MS },
+  week: { length: 7 * DAY_MS, size: HOUR_MS, ago: 7 * DAY_MS },
 };
 
-const OTHER = "other";
+const OTHER_NAME = "other";
 
 /**
- * The most jobs that are kept by name: failed ones, waiting ones, and those of one kind that wait for a worker. Jobs that need
- * a person find room when the list is full of others: {@link ROOMS}.
+ * The largest numbers of jobs that are kept by name: failed ones, waiting ones, and those of one kind that wait for a worker. Jobs that need
+ * a person find a place when the list is full of others: {@link WAIT_LIST_SHARES}.
  */
-const MOST_FAILED = 10_000;
-const MOST_WAITING = 5_000;
-const MOST_UNTAKEN = 50;
+const MAX_FAILED_JOBS = 10_000;
+const MAX_WAITING_JOBS = 5_000;
+const MAX_UNTAKEN_JOBS = 50;
 
-/** How many times {@link MOST_WAITING} the list may hold when a job in a state is added to it. */
-const ROOMS = { sleeping: 1, job: 1, failing: 2, answer: 2, blocked: 3 };
+/** How many times {@link MAX_WAITING_JOBS} the list may hold when a job in a state is added to it. */
+const WAIT_LIST_SHARES = { sleeping: 1, job: 1, failing: 2, answer: 2, blocked: 3 };
 
 /** After how many milliseconds a job that no worker has taken counts as waiting for one. */
-const UNTAKEN = MINUTE;
+const MAX_UNTAKEN_MS = MINUTE_MS;
 
-/** A caller's entry in the trail is dropped once so many entries of any kind follow it. */
-const MOST_CALLS = 100_000;
-
-/** How long a failed job, a silent worker, and an entry of the trail are kept, in milliseconds. */
-const FAILED_KEPT = 30 * DAY;
-const WORKER_KEPT = DAY;
-const TRAIL_KEPT = 400 * DAY;
+/** How long a failed job and a silent worker are kept, in milliseconds. */
+const FAILURE_RETENTION_MS = 30 * DAY_MS;
+const WORKER_RETENTION_MS = DAY_MS;
 
 /** A count of a kind, by what is counted. */
 interface Count {
@@ -83,27 +67,37 @@ const TABLES = `
   CREATE INDEX waits_state ON waits (state, kind, at);
   CREATE TABLE slowest (kind TEXT PRIMARY KEY, job TEXT, ms REAL, at INTEGER) STRICT;
   CREATE TABLE workers (worker TEXT PRIMARY KEY, n INTEGER, at INTEGER, about TEXT) STRICT;
-  CREATE TABLE figures (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER, rows INTEGER NOT NULL) STRICT;
-  CREATE INDEX figures_day ON figures (day, started);
-  CREATE INDEX figures_failing ON figures (failing) WHERE failing > 0;
-  CREATE INDEX figures_bytes ON figures (bytes);
-  CREATE TABLE trail (n INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER, who TEXT, what TEXT, about TEXT) STRICT;
-  CREATE TABLE actions (n INTEGER PRIMARY KEY, who TEXT, asked TEXT, state TEXT) STRICT;
+  CREATE TABLE usage (key TEXT PRIMARY KEY, day INTEGER, started INTEGER, running INTEGER, bytes REAL, failing INTEGER, rows INTEGER NOT NULL) STRICT;
+  CREATE INDEX usage_day ON usage (day, started);
+  CREATE INDEX usage_failing ON usage (failing) WHERE failing > 0;
+  CREATE INDEX usage_bytes ON usage (bytes);
+  ${AUDIT_TABLE}
+  CREATE TABLE actions (n INTEGER PRIMARY KEY, who TEXT, action TEXT, state TEXT) STRICT;
   CREATE TABLE targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
   CREATE INDEX targets_open ON targets (action) WHERE outcome IS NULL;
   CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT) STRICT;
 `;
 
-const SCHEMA: ObjectSchema = { name: "the operators' object", version: 1, tables: [TABLES] };
+/** The tables of the operators' object, which no backup copies. */
+export const OPERATE_TABLES: PartTables = { version: 1, statements: [TABLES], copied: [] };
 
-export class OperateTables extends ObjectSql {
+export class OperateTables {
+  readonly audit: AuditLog;
+  readonly #sql: ObjectSql;
   /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
   #waiting: number | undefined;
 
-  /** @throws {Error} if the storage has tables of another version */
-  constructor(storage: ObjectStorage) {
-    super(storage);
-    openSchema(this, SCHEMA);
+  constructor(sql: ObjectSql) {
+    this.#sql = sql;
+    this.audit = new AuditLog(sql);
+  }
+
+  all<T extends object = Row>(statement: string, ...values: SqlValue[]): T[] {
+    return this.#sql.all<T>(statement, ...values);
+  }
+
+  transaction<T>(work: () => T): T {
+    return this.#sql.transaction(work);
   }
 
   get<T>(name: string): T | undefined {
@@ -134,7 +128,7 @@ export class OperateTables extends ObjectSql {
       for (const [kind, job, ms] of slowest)
         this.all(
           `INSERT INTO slowest VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET job = excluded.job, ms = excluded.ms, at = excluded.at
-           WHERE excluded.ms > ms OR at < excluded.at - ${DAY}`,
+           WHERE excluded.ms > ms OR at < excluded.at - ${DAY_MS}`,
           ...[kind, job, ms, now],
         );
     });
@@ -142,14 +136,14 @@ export class OperateTables extends ObjectSql {
 
   count(kind: string, name: string, n: number, now: number): void {
     this.#rollUp(now);
-    const at = now - (now % MINUTE);
-    const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE, at);
+    const at = now - (now % MINUTE_MS);
+    const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE_MS, at);
     const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
-    const isKnown = names < MAX_NAMED_COUNTS || this.all(known, MINUTE, at, kind, name).length > 0;
-    const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER : name];
+    const isKnown = names < MAX_NAMED_COUNTS || this.all(known, MINUTE_MS, at, kind, name).length > 0;
+    const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER_NAME : name];
     this.all(
       "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-      ...[MINUTE, at, as[0] ?? "", as[1] ?? "", n],
+      ...[MINUTE_MS, at, as[0] ?? "", as[1] ?? "", n],
     );
   }
 
@@ -159,7 +153,7 @@ export class OperateTables extends ObjectSql {
       "INSERT OR REPLACE INTO failures (job, caller, kind, reason, stack, worker, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
       ...[job, caller, kind, first, stack, worker, at],
     );
-    this.all("DELETE FROM failures WHERE n <= (SELECT max(n) FROM failures) - ?", MOST_FAILED);
+    this.all("DELETE FROM failures WHERE n <= (SELECT max(n) FROM failures) - ?", MAX_FAILED_JOBS);
   }
 
   #wait({ job, kind, state, says = "" }: WaitingJob, worker: string, now: number): void {
@@ -172,14 +166,14 @@ export class OperateTables extends ObjectSql {
     this.#waiting ??= this.#countOf("waits");
     if (state === "worker") {
       const untaken = "SELECT 1 FROM waits WHERE state = 'worker' AND kind = ? LIMIT 1 OFFSET ?";
-      if (this.all(untaken, kind, MOST_UNTAKEN - 1).length > 0) return;
+      if (this.all(untaken, kind, MAX_UNTAKEN_JOBS - 1).length > 0) return;
       // The row of a job that is started again stays as it is.
       if (says === "" && isKnown) return;
     } else {
-      const room = ROOMS[state] * MOST_WAITING;
-      // A job that no longer fails, asks or is blocked leaves the room of those that do.
-      const hasLess = ROOMS[state] < (ROOMS[known?.state as keyof typeof ROOMS] ?? 0);
-      if (isKnown ? hasLess && this.#waiting > room : this.#waiting >= room) {
+      const limit = WAIT_LIST_SHARES[state] * MAX_WAITING_JOBS;
+      // A job that no longer fails, asks or is blocked leaves the place of those that do.
+      const hasLess = WAIT_LIST_SHARES[state] < (WAIT_LIST_SHARES[known?.state as keyof typeof WAIT_LIST_SHARES] ?? 0);
+      if (isKnown ? hasLess && this.#waiting > limit : this.#waiting >= limit) {
         this.forget(job);
         return;
       }
@@ -202,7 +196,7 @@ export class OperateTables extends ObjectSql {
       `SELECT kind, job, says FROM
          (SELECT *, row_number() OVER (PARTITION BY kind ORDER BY at) AS nth FROM waits WHERE state = 'worker' AND at <= ?)
        WHERE nth <= ?`,
-      ...[now - UNTAKEN, limit],
+      ...[now - MAX_UNTAKEN_MS, limit],
     );
   }
 
@@ -223,12 +217,12 @@ export class OperateTables extends ObjectSql {
 
   /** Adds up the counts of minutes by hours, and of hours by days; removes rows that are too old. */
   #rollUp(now: number): void {
-    const hour = now - (now % HOUR);
+    const hour = now - (now % HOUR_MS);
     const done = this.get<number>("rolled") ?? hour;
     if (hour <= done && this.get("rolled") !== undefined) return;
     this.set("rolled", hour);
-    for (const [i, { size, kept }] of KEPT.entries()) {
-      const next = KEPT[i + 1]?.size;
+    for (const [i, { size, retentionMs }] of PERIODS.entries()) {
+      const next = PERIODS[i + 1]?.size;
       // The next larger periods that are over. A late report counts at the time of its arrival.
       const [from, to] = next ? [done - (done % next), now - (now % next)] : [0, 0];
       if (next !== undefined && from < to)
@@ -237,25 +231,25 @@ export class OperateTables extends ObjectSql {
            GROUP BY 2, 3, 4 ON CONFLICT DO UPDATE SET n = excluded.n`,
           ...[next, next, size, from, to],
         );
-      this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - kept);
+      this.all("DELETE FROM counts WHERE size = ? AND at < ?", size, now - retentionMs);
     }
     this.#waiting = undefined; // A transaction that failed has not changed the list.
-    this.all("DELETE FROM failures WHERE at < ?", now - FAILED_KEPT);
-    this.all("DELETE FROM workers WHERE at < ?", now - WORKER_KEPT);
-    this.all("DELETE FROM trail WHERE at < ?", now - TRAIL_KEPT);
-    this.all("DELETE FROM actions WHERE n NOT IN (SELECT n FROM trail)");
+    this.all("DELETE FROM failures WHERE at < ?", now - FAILURE_RETENTION_MS);
+    this.all("DELETE FROM workers WHERE at < ?", now - WORKER_RETENTION_MS);
+    this.audit.prune(now);
+    this.all("DELETE FROM actions WHERE n NOT IN (SELECT n FROM audit)");
     this.all("DELETE FROM targets WHERE action NOT IN (SELECT n FROM actions)");
-    this.all("DELETE FROM figures WHERE day < ?", now - 30 * DAY);
+    this.all("DELETE FROM usage WHERE day < ?", now - 30 * DAY_MS);
   }
 
-  /** Stores a caller's figures. `started` and `rows` count since its previous figures. */
-  figure({ key, started, running, bytes, failing, rows }: CallerFigure, now: number): void {
+  /** Stores a caller's usage. `started` and `rows` count since its previous report. */
+  setUsage({ key, started, running, bytes, failing, rows }: CallerUsage, now: number): void {
     this.all(
-      `INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running,
+      `INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET running = excluded.running,
        bytes = excluded.bytes, failing = excluded.failing, day = excluded.day,
        started = excluded.started + CASE WHEN day = excluded.day THEN started ELSE 0 END,
        rows = excluded.rows + CASE WHEN day = excluded.day THEN rows ELSE 0 END`,
-      ...[key, now - (now % DAY), started, running, bytes, failing, rows],
+      ...[key, now - (now % DAY_MS), started, running, bytes, failing, rows],
     );
   }
 
@@ -267,11 +261,11 @@ export class OperateTables extends ObjectSql {
       "SELECT at, kind, name, n FROM counts WHERE size = ? AND at > ?",
       ...[size, from - size],
     );
-    if (size > MINUTE) {
+    if (size > MINUTE_MS) {
       const rolled = this.get<number>("rolled") ?? 0;
       const later =
         "SELECT at - at % ? AS at, kind, name, sum(n) AS n FROM counts WHERE size = ? AND at >= ? GROUP BY 1, 2, 3";
-      rows.push(...this.all<Count & { at: number }>(later, size, MINUTE, Math.max(rolled, from)));
+      rows.push(...this.all<Count & { at: number }>(later, size, MINUTE_MS, Math.max(rolled, from)));
     }
     return { from, size, rows };
   }
@@ -282,14 +276,14 @@ export class OperateTables extends ObjectSql {
     const rows = this.all<Count>(
       `SELECT kind, name, sum(n) AS n FROM counts
        WHERE size = ? AND at > ? AND at <= ? AND name IN ('started', 'complete', 'failed') GROUP BY 1, 2`,
-      ...[HOUR, now - ago - length - HOUR, now - ago - HOUR],
+      ...[HOUR_MS, now - ago - length - HOUR_MS, now - ago - HOUR_MS],
     );
     const kinds = new Map<string, Record<string, number>>();
     for (const { kind, name, n } of rows) kinds.set(kind, { ...kinds.get(kind), [name]: n });
     return kinds;
   }
 
-  overview(span: Span, now: number): Omit<Overview, "alerts" | "held" | "settings" | "kinds_paused" | "resonate"> {
+  overview(span: Span, now: number): Omit<Overview, "alerts" | "paused" | "settings" | "kinds_paused" | "resonate"> {
     const { from, size, rows } = this.counts(span, now);
     const [kinds, groups] = [new Map<string, Record<string, number>>(), new Map<string, Group>()];
     const first = from - (from % size);
@@ -318,7 +312,7 @@ export class OperateTables extends ObjectSql {
     const waits = this.all<Overview["waits"][number]>(
       `SELECT kind, state, count(*) AS n, min(at) AS since FROM waits WHERE state <> 'worker' OR at <= ?
        GROUP BY state, kind`,
-      now - UNTAKEN,
+      now - MAX_UNTAKEN_MS,
     );
     return {
       span,
@@ -329,24 +323,24 @@ export class OperateTables extends ObjectSql {
         .sort((a, b) => a.kind.localeCompare(b.kind)),
       groups: [...groups.values()].sort((a, b) => b.count - a.count).slice(0, 50),
       waits,
-      waits_whole: waits.reduce((sum, { n }) => sum + n, 0) < MOST_WAITING,
+      waits_complete: waits.reduce((sum, { n }) => sum + n, 0) < MAX_WAITING_JOBS,
       slowest: this.all("SELECT kind, job, ms FROM slowest WHERE at > ?", from),
       workers: this.workers(),
       callers: this.all(
-        "SELECT key, started, running, bytes, failing, rows FROM figures WHERE day = ? ORDER BY started DESC LIMIT 20",
-        now - (now % DAY),
+        "SELECT key, started, running, bytes, failing, rows FROM usage WHERE day = ? ORDER BY started DESC LIMIT 20",
+        now - (now % DAY_MS),
       ),
     };
   }
 
   /** Callers whose web hooks fail, and those with the most bytes above `bytes`, unless that is 0. */
-  troubled(bytes: number): CallerFigure[] {
+  troubled(bytes: number): CallerUsage[] {
     const columns = "key, started, running, bytes, failing, rows";
     return [
-      ...this.all<CallerFigure>(`SELECT ${columns} FROM figures WHERE failing > 0 LIMIT 20`),
+      ...this.all<CallerUsage>(`SELECT ${columns} FROM usage WHERE failing > 0 LIMIT 20`),
       ...(bytes > 0
-        ? this.all<CallerFigure>(
-            `SELECT ${columns} FROM figures WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`,
+        ? this.all<CallerUsage>(
+            `SELECT ${columns} FROM usage WHERE bytes > ? AND failing = 0 ORDER BY bytes DESC LIMIT 20`,
             bytes,
           )
         : []),
@@ -372,7 +366,7 @@ export class OperateTables extends ObjectSql {
       ["caller IN (SELECT value FROM json_each(?))", filter.callers && JSON.stringify(filter.callers)],
       ["state = ?", isFailed ? undefined : filter.state],
       ["at <= ?", filter.until],
-      ["at <= ?", filter.state === "worker" ? Date.now() - UNTAKEN : undefined],
+      ["at <= ?", filter.state === "worker" ? Date.now() - MAX_UNTAKEN_MS : undefined],
     ].flatMap(([where, value]) => (value === undefined ? [] : [{ where, value }]));
     const [where, values] = [
       ["1", ...of.map((each) => each.where)].join(" AND "),
@@ -392,34 +386,8 @@ export class OperateTables extends ObjectSql {
     const [failure] = this.all("SELECT reason, stack, worker, at FROM failures WHERE job = ?", job);
     const [wait] = this.all(
       "SELECT state, says, worker, at FROM waits WHERE job = ? AND (state <> 'worker' OR at <= ?)",
-      ...[job, Date.now() - UNTAKEN],
+      ...[job, Date.now() - MAX_UNTAKEN_MS],
     );
     return { failure, wait };
-  }
-
-  note(who: string, what: string, about: object): number {
-    const [row] = this.all<{ n: number }>(
-      "INSERT INTO trail (at, who, what, about) VALUES (?, ?, ?, ?) RETURNING n",
-      ...[Date.now(), who, what, JSON.stringify(about)],
-    );
-    return row?.n ?? 0;
-  }
-
-  /** Notes a call of a caller. Only old entries of callers make room for it. */
-  noteCall(caller: string, what: string, about: object): void {
-    const n = this.note(caller, what, about);
-    const names = TRAILED.map(() => "?").join(", ");
-    this.all(`DELETE FROM trail WHERE n <= ? AND what IN (${names})`, n - MOST_CALLS, ...TRAILED);
-  }
-
-  trail({ before, after, limit = 100 }: TrailPage): TrailEntry[] {
-    const [where, from] =
-      after === undefined
-        ? ["n < ? ORDER BY n DESC", before ?? Number.MAX_SAFE_INTEGER]
-        : (["n > ? ORDER BY n", after] as const);
-    return this.all<{ n: number; at: number; who: string; what: string; about: string }>(
-      `SELECT * FROM trail WHERE ${where} LIMIT ?`,
-      ...[from, limit],
-    ).map((row) => ({ ...row, at: new Date(row.at).toISOString(), about: JSON.parse(row.about) }));
   }
 }

@@ -28,8 +28,8 @@ export function pageRoutes(options: PageOptions): Route[] {
     route("GET", ["/pages/about"], "showServer"),
     route("GET", ["/pages/job"], "showJob", admission),
     route("GET", ["/pages/link/:link"], "showLinkedJob"),
-    route("GET", ["/pages/told"], "showSubscribers", admission),
-    route("DELETE", ["/pages/told"], "endSubscription", [ownPage, ...admission]),
+    route("GET", ["/pages/subscribers"], "showSubscribers", admission),
+    route("DELETE", ["/pages/subscribers"], "endSubscription", [ownPage, ...admission]),
     route("POST", ["/pages/session"], "signIn", [ownPage, ...admission]),
     route("DELETE", ["/pages/session"], "signOut", [ownPage]),
   ];

@@ -6,3 +6,9 @@ export const quotaVariables = {
   /** How many bytes may be stored of a caller's jobs; 0 for any number. */
   MAX_STORED_BYTES: limit.exactOptional(),
 };
+
+/** The defaults: with authentication, and without it, when all callers count as one, whom low limits would keep from working. */
+export const QUOTAS = {
+  ofEach: { MAX_JOBS: 1_000, MAX_STORED_BYTES: 500_000_000 },
+  ofAll: { MAX_JOBS: 0, MAX_STORED_BYTES: 0 },
+};

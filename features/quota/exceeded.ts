@@ -1,7 +1,7 @@
 /** The refusals of starts beyond a caller's limits, with what to do about them. */
 import { NotStarted } from "../../core/author/job.ts";
-import type { CallerLimits } from "../../core/jobs/caller-record.ts";
-import { lengthOf, MAX_SCHEDULES } from "../../core/jobs/reservation.ts";
+import type { CallerLimits, ReserveAnswer } from "../../core/jobs/caller-record.ts";
+import { lengthOf } from "../../core/jobs/reservation.ts";
 
 interface RefusedStart {
   /** How long the job is expected to take, in milliseconds. */
@@ -13,12 +13,11 @@ interface RefusedStart {
 
 /** `limit`: the answer of the caller's record. */
 export function exceeded(
-  limit: "full" | "stored" | "schedules",
+  limit: Exclude<ReserveAnswer, "reserved" | "known">,
   { jobs: maxJobs, bytes }: CallerLimits,
   { duration, now, count }: RefusedStart,
 ): NotStarted {
-  if (limit === "schedules")
-    return new NotStarted(`a caller may have ${MAX_SCHEDULES} schedules: end one with cancel_job`);
+  if (typeof limit === "object") return new NotStarted(limit.refused);
   if (limit === "stored")
     return new NotStarted(
       `what is stored of your jobs comes to the ${bytes} bytes that a caller may have (MAX_STORED_BYTES). ` +

@@ -6,3 +6,6 @@ export const rateLimitVariables = {
   RATE_LIMIT: limit.exactOptional(),
   RATE_LIMITER: binding<RateLimiterBinding>(),
 };
+
+/** The defaults: with authentication, and without it, when all callers count as one, whom low limits would keep from working. */
+export const RATE_LIMITS = { ofEach: { RATE_LIMIT: 600 }, ofAll: { RATE_LIMIT: 6_000 } };

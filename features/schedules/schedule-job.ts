@@ -3,13 +3,12 @@ import { startJob } from "../../core/jobs/start.ts";
 import { JobStatus, statusOf } from "../../core/jobs/status.ts";
 import { splitGeneration } from "../../core/resonate/ids.ts";
 import { canonical, isRecord, jsonOf } from "../../core/resonate/json.ts";
-import { check } from "../../core/tools/arguments.ts";
+import { check, jsonText } from "../../core/tools/arguments.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ABOUT } from "../../core/tools/present.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
-import { jsonText } from "../questions/answer-question.ts";
+import { MIN_INTERVAL_SECONDS } from "./min-interval.ts";
 import { type Schedule, schedule } from "./schedule.ts";
-import { SHORTEST } from "./shortest.ts";
 
 const NAME = "schedule_job";
 
@@ -26,7 +25,7 @@ const input = z.object({
     .number()
     .max(366 * 86_400)
     .optional()
-    .describe(`In seconds, from ${SHORTEST}.`),
+    .describe(`In seconds, from ${MIN_INTERVAL_SECONDS}.`),
   at: z.string().max(40).optional().describe("Once: ISO 8601."),
   missed: z.enum(["skip", "last"]).optional().describe("While all was down."),
   overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last one runs."),
@@ -46,8 +45,8 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       note: z.string().optional(),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-    async run(given, { store, now, signal, until, mayConfirm }) {
-      const { name, tool: toolName, cron, timezone, every, at, missed = "skip", overlap = "skip" } = given;
+    async run(requested, { store, now, signal, until, mayConfirm }) {
+      const { name, tool: toolName, cron, timezone, every, at, missed = "skip", overlap = "skip" } = requested;
       const refused = (...reasons: string[]) => new ToolError(refusal(NAME, reasons));
       if (!store.records) throw refused("this deployment has no CALLER binding, whose object fires schedules");
       const tool = tools.find((one) => one.name === toolName);
@@ -62,7 +61,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const { nextAfter, problemIn } = await import("./times.ts");
       const problem = problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
-      const args = given.arguments === undefined ? {} : jsonOf(given.arguments);
+      const args = requested.arguments === undefined ? {} : jsonOf(requested.arguments);
       if (!isRecord(args)) throw refused("arguments: must be a JSON object");
       const checked = await check(tool.input, args);
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
@@ -72,20 +71,20 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       await tool.argsOf(checked.args, { ...context, tasks: false, asks: false, inputResponses: {} });
       const spec: Schedule = { name, tool: toolName, arguments: args, when, missed, overlap };
       const promise = await startJob(store, schedule, spec, now);
-      const kept = promise.args as Schedule;
+      const existing = promise.args as Schedule;
       // A repeat has another `from`, and may have its arguments in another order.
-      const said = (one: Schedule) => canonical({ ...one, when: { ...one.when, from: 0 } });
+      const contentOf = (one: Schedule) => canonical({ ...one, when: { ...one.when, from: 0 } });
       const note =
-        said(kept) !== said(spec)
+        contentOf(existing) !== contentOf(spec)
           ? "A schedule of this name exists and is unchanged. To change it, cancel it with cancel_job first."
           : splitGeneration(promise.name).generation > 1
             ? "The schedule of this name before it has ended."
             : undefined;
-      const at_ = promise.state === "pending" ? nextAfter(kept.when, now) : undefined;
+      const nextAt = promise.state === "pending" ? nextAfter(existing.when, now) : undefined;
       return {
         job_name: promise.name,
         status: statusOf(promise),
-        ...(at_ !== undefined && { next_at: new Date(at_).toISOString() }),
+        ...(nextAt !== undefined && { next_at: new Date(nextAt).toISOString() }),
         ...(note !== undefined && { note }),
         [ABOUT]: { job: promise.name },
       };

@@ -2,8 +2,8 @@
 import * as z from "zod";
 import { defineJob, type Job } from "../../core/author/job.ts";
 
-/** How long a schedule lasts at most, in milliseconds: ten years. */
-const LONGEST = 10 * 366 * 86_400_000;
+/** How long a schedule lasts at most: ten years. */
+const MAX_DURATION_MS = 10 * 366 * 86_400_000;
 
 /** When a schedule fires: by exactly one of `cron`, `every` and `at`. */
 export const When = z.object({
@@ -37,7 +37,7 @@ const definition = defineJob({
   kind: "schedule",
   args: Schedule,
   id: ({ name }) => name,
-  deadline: LONGEST,
+  deadline: MAX_DURATION_MS,
 });
 
 export const schedule: Job<Schedule> = { ...definition, runs: "edge" };

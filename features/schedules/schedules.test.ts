@@ -9,14 +9,13 @@ import { startJob } from "../../core/jobs/start.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { feedEntryId } from "../../core/resonate/ids.ts";
-import { callsOf } from "../../core/resonate/object-calls.ts";
 import { defineDurableTool } from "../../core/tools/job-tool.ts";
 import type { Tool, ToolSchedule } from "../../core/tools/tool.ts";
-import { CallerObject } from "../../functions/objects/caller-object.ts";
 import { Callers } from "../../functions/objects/callers.ts";
-import { deployed } from "../../functions/objects/deployed.ts";
+import { definitions } from "../../functions/objects/definitions.ts";
 import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
+import { type OpenCallerObject, openCallerObject } from "../../testing/stack/caller-object.ts";
 import { createStorage } from "../../testing/stack/object-storage.ts";
 import { recordForEvents } from "../events/start.ts";
 import { quota } from "../quota/start.ts";
@@ -45,7 +44,7 @@ afterEach(() => {
 /** A deployment of one tool and some others, without callers. */
 function begin(others: readonly Tool[] = []) {
   const jobs = [report.job as Job, schedule as Job];
-  Object.assign(deployed, { jobs, tools: [report, ...others] });
+  Object.assign(definitions, { jobs, tools: [report, ...others] });
   const sim = new Simulation({ now: () => Date.now() });
   const state = { isAway: false };
   vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
@@ -68,9 +67,9 @@ async function deploy(change: Partial<Schedule>, maxJobs = 100, others: readonly
   const { jobs, sim, state, env } = begin(others);
   const alarm = { at: 0 };
   const storage = { ...createStorage(), setAlarm: async (at: number) => void Object.assign(alarm, { at }) };
-  let object = new CallerObject({ storage }, env);
+  let object = openCallerObject(storage, env);
   const endpoint = { url: "http://resonate", group: "workers", namespace: "" };
-  const callers = new Callers({ idFromName: () => ({}), get: () => callsOf(object) }, "");
+  const callers = new Callers({ idFromName: () => ({}), get: () => object }, "");
   const records = callers.records({ jobs: maxJobs, bytes: 0 });
   const features = [quota(records), recordForEvents(records, () => false)];
   const store = jobStore(endpoint, jobs, { records, features }).as(CALLER, "r");
@@ -79,8 +78,7 @@ async function deploy(change: Partial<Schedule>, maxJobs = 100, others: readonly
   await startJob(store, schedule as Job, spec, Date.now());
   await object.alarm();
   const listed = async () => {
-    const answer = await object.list(KEY, { limit: 1_000 });
-    return "done" in answer ? answer.done.map(({ id }) => id.slice(KEY.length)).reverse() : [];
+    return (await object.list(KEY, { limit: 1_000 })).map(({ id }) => id.slice(KEY.length)).reverse();
   };
   return {
     sim,
@@ -90,9 +88,9 @@ async function deploy(change: Partial<Schedule>, maxJobs = 100, others: readonly
     alarm,
     /** Deploys again, with these callers blocked. */
     block(callers: string) {
-      object = new CallerObject({ storage }, { ...env, BLOCKED_CALLERS: callers });
+      object = openCallerObject(storage, { ...env, BLOCKED_CALLERS: callers });
     },
-    seen: (job?: string) => object.seen(KEY, job),
+    view: (job?: string) => object.view(KEY, job),
     /** Lets `count` minutes pass one by one. Each job ends within the minute in which it starts. */
     async minutes(count: number) {
       for (let n = 0; n < count; n++) {
@@ -132,10 +130,10 @@ test("each firing is a job of its own", async () => {
 });
 
 test("a caller sees when its schedule fires next and what its last firings started, and nothing after its end", async () => {
-  const { pass, seen, store } = await deploy({ overlap: "skip" });
+  const { pass, view, store } = await deploy({ overlap: "skip" });
   const first = { job_name: "schedule_s", next_at: "2026-11-23T13:00:00.000Z", last: [], isOfDefinition: false };
   const nobody = { subscriptions: [], listeners: [] };
-  expect(await seen()).toEqual({ done: { ...nobody, schedules: [first] } });
+  expect(await view()).toEqual({ ...nobody, schedules: [first] });
   await pass(1);
   await pass(1);
   const fired = "report_x@20261123T130000Z";
@@ -144,11 +142,11 @@ test("a caller sees when its schedule fires next and what its last firings start
     { text: fired, isJob: true },
   ];
   const second = { ...first, next_at: "2026-11-23T15:00:00.000Z", last };
-  expect(await seen()).toEqual({ done: { ...nobody, schedules: [second] } });
-  expect(await seen(fired)).toEqual({ done: { ...nobody, schedules: [] } });
+  expect(await view()).toEqual({ ...nobody, schedules: [second] });
+  expect(await view(fired)).toEqual({ ...nobody, schedules: [] });
   await store.cancel("schedule_s");
   await pass(1);
-  expect(await seen()).toEqual({ done: { ...nobody, schedules: [] } });
+  expect(await view()).toEqual({ ...nobody, schedules: [] });
 });
 
 test("after a day of downtime the missed firings are skipped, or the last of them is made up", async () => {
@@ -243,13 +241,13 @@ test("a queued firing waits while schedules are paused, and is made up when they
 });
 
 test("of several firings that wait for the last job the newest is started, and the others are named as skipped", async () => {
-  const { pass, fired, end, seen } = await deploy({ overlap: "queue" });
+  const { pass, fired, end, view } = await deploy({ overlap: "queue" });
   for (let n = 0; n < 4; n++) await pass(1);
   await end("23T130000Z");
   await pass(0.01);
   expect(await fired()).toEqual(["23T130000Z", "23T160000Z"]);
-  const shown = await seen();
-  expect("done" in shown && shown.done.schedules[0]?.last.map(({ text }) => text)).toEqual([
+  const shown = await view();
+  expect(shown.schedules[0]?.last.map(({ text }) => text)).toEqual([
     "report_x@20261123T160000Z",
     "20261123T150000Z skipped, as a later one is due",
     "20261123T140000Z skipped, as a later one is due",
@@ -279,18 +277,17 @@ test("a definition's schedule is made once, replaced when it changes, and ended 
   /** The object of a new deployment, or with its `own` storage that of an edge on another machine. */
   const edge = (scheduled: ToolSchedule | undefined, own = storage) => {
     const tool = { ...report, ...(scheduled && { schedule: scheduled }) };
-    Object.assign(deployed, { tools: [tool] });
-    return new CallerObject({ storage: own }, env);
+    Object.assign(definitions, { tools: [tool] });
+    return openCallerObject(own, env);
   };
-  const listed = async (object: CallerObject) => {
-    const answer = await object.list("", { limit: 100 });
-    if (!("done" in answer)) throw new Error(answer.failed.message);
-    return answer.done.map(({ id, state }) => `${id.replace(/%3A\w+$|%3A[\w-]{8}(?=~|$)/, "")} ${state}`).sort();
+  const listed = async (object: OpenCallerObject) => {
+    const jobs = await object.list("", { limit: 100 });
+    return jobs.map(({ id, state }) => `${id.replace(/%3A\w+$|%3A[\w-]{8}(?=~|$)/, "")} ${state}`).sort();
   };
   const made = "schedule_deployment%3Areport";
   const hourly = { every: HOUR, arguments: { of: "x" } };
   const [one, other] = [edge(hourly), edge(hourly, createStorage())];
-  expect(await Promise.all([one.deploy(), other.deploy(), one.deploy()])).toEqual(Array(3).fill({ done: undefined }));
+  await Promise.all([one.deploy(), other.deploy(), one.deploy()]);
   expect([await listed(one), await listed(other)]).toEqual([[`${made} pending`], [`${made} pending`]]);
   vi.setSystemTime(BEGAN + HOUR);
   await Promise.all([one.alarm(), other.alarm()]);
@@ -321,10 +318,10 @@ test("a definition's schedule is made once, replaced when it changes, and ended 
 test("a definition's schedule with an invalid time is not made, and the log says so", async () => {
   const { env } = begin();
   const error = vi.spyOn(console, "error").mockImplementation(() => {});
-  Object.assign(deployed, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
-  const object = new CallerObject({ storage: createStorage() }, env);
-  expect(await object.deploy()).toEqual({ done: undefined });
-  expect(await object.list("", { limit: 10 })).toEqual({ done: [] });
+  Object.assign(definitions, { tools: [{ ...report, schedule: { cron: "0 25 * * *" } }] });
+  const object = openCallerObject(createStorage(), env);
+  await object.deploy();
+  expect(await object.list("", { limit: 10 })).toEqual([]);
   expect(JSON.stringify(error.mock.calls)).toContain("schedule not made");
   error.mockRestore();
 });
@@ -336,9 +333,9 @@ test.each(["is something else's", "cannot be decrypted"])(
     const error = vi.spyOn(console, "error").mockImplementation(() => {});
     const first = { ...report, schedule: { cron: "0 1 * * *" } };
     const deployWith = async (tools: Tool[]) => {
-      Object.assign(deployed, { tools });
-      const object = new CallerObject({ storage: createStorage() }, env);
-      expect(await object.deploy()).toEqual({ done: undefined });
+      Object.assign(definitions, { tools });
+      const object = openCallerObject(createStorage(), env);
+      await object.deploy();
       return object;
     };
     await deployWith([first]);
@@ -347,7 +344,7 @@ test.each(["is something else's", "cannot be decrypted"])(
     if (record) record.param.data = why === "cannot be decrypted" ? "sealed:none:AAAA" : btoa("{}");
     const object = await deployWith([first, { ...report, name: "other", schedule: { cron: "0 2 * * *" } }]);
     const listed = await object.list("", { limit: 10 });
-    expect("done" in listed && listed.done.map(({ id }) => id)).toContainEqual(expect.stringContaining("other"));
+    expect(listed.map(({ id }) => id)).toContainEqual(expect.stringContaining("other"));
     expect(JSON.stringify(error.mock.calls)).toContain("schedule not made");
     error.mockRestore();
   },

@@ -1,12 +1,12 @@
 /** When schedules fire. */
 import { CronExpressionParser } from "cron-parser";
+import { MIN_INTERVAL_SECONDS } from "./min-interval.ts";
 import type { When } from "./schedule.ts";
-import { SHORTEST } from "./shortest.ts";
 
-/** The most that clocks are changed by at once, in milliseconds. */
-const CHANGE = 2 * 3_600_000;
+/** The most that clocks are changed by at once. */
+const MAX_CLOCK_CHANGE_MS = 2 * 3_600_000;
 
-/** The first firing after a time; undefined where there is none. Times are in milliseconds since the epoch. */
+/** The first firing after a time; undefined without one. Times are in milliseconds since the epoch. */
 export function nextAfter(when: When, after: number): number | undefined {
   const { cron, at, every, from = 0 } = when;
   if (cron !== undefined) return firings(when, after).next().value;
@@ -18,11 +18,11 @@ export function nextAfter(when: When, after: number): number | undefined {
   return once > after ? once : undefined;
 }
 
-/** The last firing after `after` and not after `until`; undefined where there is none. */
+/** The last firing after `after` and not after `until`; undefined without one. */
 export function lastBetween(when: When, after: number, until: number): number | undefined {
   const { cron, at, every, from = 0 } = when;
   // Looks ahead in growing spans: looking back, the library finds other firings where clocks change.
-  for (let span = CHANGE; cron !== undefined; span *= 2) {
+  for (let span = MAX_CLOCK_CHANGE_MS; cron !== undefined; span *= 2) {
     const begin = Math.max(after, until - span);
     let found: number | undefined;
     for (const time of firings(when, begin)) {
@@ -45,7 +45,10 @@ function* firings(when: When, after: number): Generator<number, never> {
     expression({ ...when, cron: "* * * * * *" }, time)
       .next()
       .getUTCOffset();
-  const found = expression(when, offset(after - CHANGE) === offset(after) ? after : after - CHANGE);
+  const found = expression(
+    when,
+    offset(after - MAX_CLOCK_CHANGE_MS) === offset(after) ? after : after - MAX_CLOCK_CHANGE_MS,
+  );
   for (;;) {
     const time = found.next().getTime();
     if (time > after) yield time;
@@ -65,7 +68,8 @@ export function problemIn({ cron, timezone, every, at }: When, now: number): str
   } catch {
     return `timezone: ${JSON.stringify(timezone)} is unknown. Accepted: an IANA name such as Europe/Zurich`;
   }
-  if (every !== undefined && !(every >= SHORTEST)) return `every: must be ${SHORTEST} seconds or more`;
+  if (every !== undefined && !(every >= MIN_INTERVAL_SECONDS))
+    return `every: must be ${MIN_INTERVAL_SECONDS} seconds or more`;
   if (at !== undefined && !(Date.parse(at) > now)) return "at: must be a time to come, ISO 8601 with its time zone";
   if (cron === undefined) return undefined;
   if (cron.trim().split(/\s+/).length !== 5)

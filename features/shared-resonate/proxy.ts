@@ -14,19 +14,19 @@ const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
 const MAX_ROWS_BYTES = 32 * 1024 * 1024;
 
 const OPERATE = "/operate/";
-const ROOMS = `${OPERATE}rooms`;
+const CALLERS = `${OPERATE}callers`;
 
 /** The commands in the audit log, by a request that each of them makes. They read, replace or remove what the server keeps. */
 const COMMANDS: Readonly<Record<string, string>> = {
   "GET rows": "backup",
-  "GET rooms": "backup",
+  "GET callers": "backup",
   "POST bucket": "backup",
   "GET bucket": "restore",
   "POST rows": "restore",
-  "POST rooms": "restore",
+  "POST callers": "restore",
   "POST key": "restore",
   "POST caller": "forget",
-  "DELETE rooms": "forget",
+  "DELETE callers": "forget",
   "POST recover": "recover",
 };
 
@@ -46,9 +46,9 @@ export interface ProxyOptions {
 
 /** The rows of the callers' objects. */
 export interface CallerRows {
-  readRooms(after: never): Promise<object>;
-  writeRooms(rows: never): Promise<void>;
-  forgetRoom(key: string): Promise<void>;
+  read(after: never): Promise<object>;
+  write(rows: never): Promise<void>;
+  forget(key: string): Promise<void>;
 }
 
 /** Passes requests of workers elsewhere and of operators on to the Resonate object. */
@@ -102,15 +102,15 @@ export async function serveRows(
   isOwnServer: boolean,
   options: ProxyOptions,
 ): Promise<Response> {
-  const authorized = await authorizedIn(request, ROOMS, options.tokens);
+  const authorized = await authorizedIn(request, CALLERS, options.tokens);
   if (authorized instanceof Response) return authorized;
-  await noteCommand(request, ROOMS, options);
+  await noteCommand(request, CALLERS, options);
   const query = new URL(request.url).searchParams;
-  if (request.method === "POST") await rows.writeRooms((await authorized.json()) as never);
+  if (request.method === "POST") await rows.write((await authorized.json()) as never);
   else if (request.method === "DELETE") {
-    for (const key of await keysOf(query.get("caller") ?? "")) await rows.forgetRoom(key);
+    for (const key of await keysOf(query.get("caller") ?? "")) await rows.forget(key);
   } else {
-    const page = await rows.readRooms((JSON.parse(query.get("after") ?? "null") ?? undefined) as never);
+    const page = await rows.read((JSON.parse(query.get("after") ?? "null") ?? undefined) as never);
     return Response.json({ ...page, isOwnServer });
   }
   return Response.json({});

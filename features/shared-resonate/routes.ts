@@ -17,15 +17,18 @@ export const resonateRoutes = (resonate: ResonateNamespace, options: ProxyOption
   },
 ];
 
-/** `isOwnServer`: whether the account's own Resonate server has the jobs. */
-export const rowRoutes = (rows: CallerRows, isOwnServer: boolean, options: ProxyOptions): Route[] => [
+/**
+ * `rows` is called for each request, to which the platform binds the object that it reaches. `isOwnServer`: whether the account's own
+ * Resonate server has the jobs.
+ */
+export const rowRoutes = (rows: () => CallerRows, isOwnServer: boolean, options: ProxyOptions): Route[] => [
   {
     methods: ["GET", "POST", "DELETE"],
-    paths: ["/operate/rooms"],
+    paths: ["/operate/callers"],
     middleware: [limitTries(options.tries)],
     load: async () => {
       const { serveRows } = await import("./proxy.ts");
-      return (c) => serveRows(c.req.raw, rows, isOwnServer, options);
+      return (c) => serveRows(c.req.raw, rows(), isOwnServer, options);
     },
   },
 ];

@@ -1,13 +1,9 @@
 /** Which addresses may receive web hooks: public ones alone. The network checks at each delivery what a host name resolves to. */
-import { isPublicAddress } from "../../core/author/public-address.ts";
-
-/** Names that lead to this machine or into its network. */
-const SPECIAL_NAME =
-  /(^|\.)(localhost|local|internal|intranet|lan|home|corp|private|home\.arpa|test|invalid|example|onion)$/;
+import { isPublicHost } from "../../core/author/public-address.ts";
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Why an address may not receive web hooks; undefined where it may. `allowsLoopback`: accepts this machine, for development. */
+/** Why an address may not receive web hooks; undefined if it may. `allowsLoopback`: accepts this machine, for development. */
 export function callbackProblem(text: string, allowsLoopback: boolean): string | undefined {
   const url = URL.parse(text);
   if (!url || text.length > 2_000) return "it is not a URL, or longer than 2,000 characters";
@@ -18,12 +14,15 @@ export function callbackProblem(text: string, allowsLoopback: boolean): string |
   return isPublicHost(url.hostname) ? undefined : "its host is not public";
 }
 
-/** Whether a host, as `URL` writes it (IPv4 addresses in dotted decimal form), may be public. */
-export function isPublicHost(hostname: string): boolean {
-  const host = hostname.toLowerCase().replace(/\.$/, "");
-  if (host.startsWith("[")) return isPublicAddress(host.slice(1, -1));
-  if (/^\d+(\.\d+){3}$/.test(host)) return isPublicAddress(host);
-  return host.includes(".") && !SPECIAL_NAME.test(host);
+const isLoopbackUrl = (url: string): boolean => LOOPBACK.test(new URL(url).hostname);
+
+interface ReceiverVariables {
+  CALLBACKS?: { fetch: typeof fetch } | undefined;
+  ALLOW_LOOPBACK_CALLBACKS?: string | undefined;
 }
 
-export const isLoopbackUrl = (url: string): boolean => LOOPBACK.test(new URL(url).hostname);
+/** The `fetch` for the receiver at an address. With `CALLBACKS` it reaches public addresses alone. */
+export function fetchTo(url: string, { CALLBACKS, ALLOW_LOOPBACK_CALLBACKS }: ReceiverVariables): typeof fetch {
+  const isOwn = ALLOW_LOOPBACK_CALLBACKS === "1" && isLoopbackUrl(url);
+  return CALLBACKS && !isOwn ? (input, init) => CALLBACKS.fetch(input, init) : (input, init) => fetch(input, init);
+}

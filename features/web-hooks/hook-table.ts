@@ -1,4 +1,6 @@
 /** A caller's subscriptions by web hook, and the outstanding messages of each, in the SQL storage of its object. */
+import type { EventReader } from "../../core/jobs/job-events.ts";
+import type { PartTables } from "../../core/jobs/object-part.ts";
 import type { ObjectSql, SqlValue } from "../../core/resonate/object-storage.ts";
 
 /** A subscription. Times are in milliseconds since the epoch. */
@@ -6,8 +8,8 @@ export interface Subscription {
   id: string;
   name: string;
   url: string;
-  /** The filter for jobs (`Narrowed`), as JSON. */
-  narrowing: string;
+  /** The filter for jobs (`EventFilter`), as JSON. */
+  filter: string;
   secret: string;
   /** The previous secret, which also signs until `old_until`. */
   old_secret: string | null;
@@ -38,13 +40,13 @@ export interface Delivery {
 }
 
 /** How many verified addresses are kept: a caller may name others for ever. */
-const MOST_VERIFIED = 200;
+const MAX_VERIFIED_ADDRESSES = 200;
 
 /** The due time of a message that its receiver has refused for good, in milliseconds since the epoch. */
 export const NEVER = 8_640_000_000_000_000;
 
-export const HOOK_TABLES = `CREATE TABLE subscriptions (
-     id TEXT PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, narrowing TEXT NOT NULL, secret TEXT NOT NULL, old_secret TEXT,
+const HOOK_TABLES = `CREATE TABLE subscriptions (
+     id TEXT PRIMARY KEY, name TEXT NOT NULL, url TEXT NOT NULL, filter TEXT NOT NULL, secret TEXT NOT NULL, old_secret TEXT,
      old_until REAL NOT NULL, expires_at REAL NOT NULL, caller TEXT NOT NULL, position TEXT NOT NULL, active INTEGER NOT NULL,
      last_delivery_at REAL, last_error TEXT, failed_since REAL, failures INTEGER NOT NULL, ended TEXT
    ) STRICT;
@@ -53,6 +55,30 @@ export const HOOK_TABLES = `CREATE TABLE subscriptions (
      attempts INTEGER NOT NULL, next_at REAL NOT NULL, PRIMARY KEY (subscription, type, position)
    ) STRICT;
    CREATE TABLE verified (url TEXT PRIMARY KEY, until REAL NOT NULL) STRICT;`;
+
+/**
+ * The tables of subscriptions. A restored subscription continues after the events that it received, and reports that some may be
+ * missing.
+ */
+export const hookTables = (sql: ObjectSql, log: Pick<EventReader, "cursorAt">): PartTables => ({
+  version: 1,
+  statements: [HOOK_TABLES],
+  copied: ["verified", "deliveries", "subscriptions"],
+  restore: {
+    subscriptions(row, now) {
+      const subscription = row as unknown as Subscription;
+      const { id, position, ended } = subscription;
+      const table = new HookTable(sql);
+      // The log has another epoch after a restore.
+      const [, number] = position.split(".");
+      table.put(ended === null ? { ...subscription, position: log.cursorAt(Number(number)) } : subscription);
+      const message_id = `msg_gap_${crypto.randomUUID()}`;
+      const isKnown = sql.all("SELECT 1 FROM deliveries WHERE subscription = ? AND type = 'gap'", id).length > 0;
+      if (ended === null && !isKnown)
+        table.add({ subscription: id, position: 0, type: "gap", message_id, attempts: 0, next_at: now });
+    },
+  },
+});
 
 const MESSAGE = "subscription = ? AND type = ? AND position = ? AND message_id = ?";
 
@@ -130,16 +156,16 @@ export class HookTable {
   }
 
   /**
-   * The due messages, the earliest first: up to `each` of each subscription that is not suspended. `turn` is a message's place
+   * The due messages, the earliest first: up to `limit` of each subscription that is not suspended. `turn` is a message's place
    * among those of its subscription.
    */
-  due(now: number, each: number): (Delivery & { turn: number })[] {
+  due(now: number, limit: number): (Delivery & { turn: number })[] {
     return this.#sql.all(
       `SELECT * FROM (
          SELECT *, row_number() OVER (PARTITION BY subscription ORDER BY next_at, position) AS turn FROM deliveries
          WHERE next_at <= ? AND subscription IN (SELECT id FROM subscriptions WHERE active = 1)
        ) WHERE turn <= ? ORDER BY next_at, position`,
-      ...[now, each],
+      ...[now, limit],
     ) as unknown as (Delivery & { turn: number })[];
   }
 
@@ -148,7 +174,7 @@ export class HookTable {
     this.#sql.all("UPDATE deliveries SET next_at = ? WHERE next_at <= ?", next_at, now);
   }
 
-  /** When the next delivery is due; infinite where there is none. */
+  /** When the next delivery is due; infinite without one. */
   nextAt(): number {
     const [row] = this.#sql.all(
       "SELECT min(next_at) AS at FROM deliveries JOIN subscriptions ON id = subscription WHERE active = 1",
@@ -173,7 +199,7 @@ export class HookTable {
 
   verify(url: string, until: number): void {
     this.#sql.all("INSERT OR REPLACE INTO verified VALUES (?, ?)", url, until);
-    const kept = "SELECT url FROM verified ORDER BY until DESC LIMIT ?";
-    this.#sql.all(`DELETE FROM verified WHERE url NOT IN (${kept})`, MOST_VERIFIED);
+    const newest = "SELECT url FROM verified ORDER BY until DESC LIMIT ?";
+    this.#sql.all(`DELETE FROM verified WHERE url NOT IN (${newest})`, MAX_VERIFIED_ADDRESSES);
   }
 }

@@ -3,8 +3,8 @@ import { afterEach, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
 import { UNREAD } from "../../core/jobs/reports.ts";
-import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { until } from "../../testing/stack/program.ts";
 import { EdgeReports } from "./edge-reports.ts";
 
 const ended: (() => unknown)[] = [];

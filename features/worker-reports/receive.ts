@@ -1,7 +1,7 @@
 /** Receives workers' reports: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
 import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
-import { isReportToken, MAX_REPORT, type Reported, UNREAD } from "../../core/jobs/reports.ts";
+import { isReportToken, MAX_REPORT, type ReportedJob, UNREAD } from "../../core/jobs/reports.ts";
 import { WAIT_STATES, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
@@ -46,7 +46,7 @@ export interface ReportOptions {
   /** The key that edge and workers share; undefined if no reports are accepted. */
   key: string | undefined;
   /** Records jobs of a caller that have ended, or that durable functions have started. */
-  record(caller: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
+  record(caller: string, ended: readonly ReportedJob[], started: readonly ReportedJob[]): Promise<void>;
   /** Passes a worker's own report on to operators; undefined in a deployment without operators. */
   report: ((report: WorkerReport) => Promise<unknown>) | undefined;
 }

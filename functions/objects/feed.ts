@@ -7,7 +7,7 @@ import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
  * How many listeners a deployment has, each with one connection to the Resonate server. A caller always has the same listener,
  * so that a caller with many waits disturbs only some of the others.
  */
-const LISTENERS = 4;
+const LISTENER_COUNT = 4;
 
 /** A subscription to some promises. */
 export interface Wait {
@@ -21,15 +21,15 @@ export interface Wait {
  * Passes a message on to the waiter, as JSON: a promise, or only the `id` of one that is too large. An empty text checks that
  * the waiter still exists. The wait is over when it is disposed of.
  */
-interface Tell extends Partial<Disposable> {
-  (said: string): unknown;
+interface SendToWaiter extends Partial<Disposable> {
+  (message: string): unknown;
 }
 
 /** The address at which the promises are listened to, with the object whose disposal ends the wait; or a refusal. */
-export type Joined = { address: string; held: Hold } | { status: number };
+export type Joined = { address: string; wait: OpenWait } | { status: number };
 
-/** A wait, to which promises can be added. */
-export interface Hold {
+/** A wait that goes on, to which promises can be added. */
+export interface OpenWait {
   add(ids: readonly string[]): unknown;
 }
 
@@ -37,7 +37,7 @@ export interface Hold {
 export interface ListenerNamespace {
   idFromName(name: string): object;
   get(id: object): {
-    listen(wait: Wait, tell: Tell): Promise<Answer>;
+    listen(wait: Wait, tell: SendToWaiter): Promise<Answer>;
   };
 }
 
@@ -50,13 +50,13 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
       const listener = listenerOf(namespace, caller);
       const closed = Promise.withResolvers<undefined>();
       const end = () => closed.resolve(undefined);
-      const tell = (said: string) => {
-        if (said === "" || signal.aborted) return;
-        const event = JSON.parse(said) as PromiseRecord | { id: string };
+      const receive = (message: string) => {
+        if (message === "" || signal.aborted) return;
+        const event = JSON.parse(message) as PromiseRecord | { id: string };
         onNews({ id: event.id, ...("state" in event && { promise: event }) });
       };
       // The runtime disposes of it when the listener has dropped it or is gone.
-      const listening = listener.listen({ ids, caller }, Object.assign(tell, { [Symbol.dispose]: end }));
+      const listening = listener.listen({ ids, caller }, Object.assign(receive, { [Symbol.dispose]: end }));
       const leave = () => {
         end();
         listening.then((answer) => answer[Symbol.dispose]()).catch(() => {}); // An unreachable listener has no wait to end.
@@ -70,7 +70,7 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
         leave();
         throw new ResonateUnavailable("its listener has no connection", answer);
       }
-      const add = async (more: readonly string[]) => void (await answer.held.add(more));
+      const add = async (more: readonly string[]) => void (await answer.wait.add(more));
       return { address: answer.address, closed: closed.promise, add };
     },
   };
@@ -80,5 +80,5 @@ export function createFeed(namespace: ListenerNamespace): SettlementSource {
 function listenerOf(namespace: ListenerNamespace, caller: string) {
   let sum = 0;
   for (let i = 0; i < caller.length; i++) sum += caller.charCodeAt(i);
-  return namespace.get(namespace.idFromName(`listener ${sum % LISTENERS}`));
+  return namespace.get(namespace.idFromName(`listener ${sum % LISTENER_COUNT}`));
 }

@@ -5,14 +5,14 @@ import { expect, test } from "vitest";
 import type { Job } from "../../core/author/job.ts";
 import type { ListQuery } from "../../core/jobs/caller-record.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
-import { ObjectSql, type ObjectStorage } from "../../core/resonate/object-storage.ts";
+import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
 import { check } from "../../core/tools/arguments.ts";
 import { jobStore } from "../../test/support/job-store.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
-import { createStorage } from "../../testing/stack/object-storage.ts";
+import { openTables } from "../../testing/stack/open-tables.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { listJobs } from "../calls/list.ts";
-import { JobTable } from "./job-table.ts";
+import { JobTable, RECORD_TABLES } from "./job-table.ts";
 
 const KEY = "c0123456789abcdef.";
 
@@ -38,7 +38,7 @@ test("every list follows an index from its cursor on", () => {
     getAlarm: async () => null,
     setAlarm: async () => {},
   };
-  const jobs = new JobTable(new ObjectSql(storage));
+  const jobs = new JobTable(openTables([RECORD_TABLES], storage));
   const after = { startedAt: 1, id: "forged" };
   for (const kind of [undefined, "timer"])
     for (const state of [undefined, "pending" as const, "rejected" as const])
@@ -51,17 +51,8 @@ test("every list follows an index from its cursor on", () => {
   expect(plans.filter((plan) => plan.includes("kind=? AND state=?")).length).toBe(6);
 });
 
-test("tables of another schema version are refused", () => {
-  const storage = createStorage();
-  const open = () => new JobTable(new ObjectSql(storage));
-  open().set("key", KEY);
-  expect(open().get("key")).toBe(KEY);
-  storage.sql.exec("UPDATE schemas SET version = 7").toArray();
-  expect(open).toThrow("The tables of a caller's object have schema version 7");
-});
-
 test("a job that is started again after the retention takes its own bytes, and not those of the earlier one", () => {
-  const table = new JobTable(new ObjectSql(createStorage()));
+  const table = new JobTable(openTables([RECORD_TABLES]));
   const job = { id: "timer_a", kind: "timer", due: 1e15, period: "", count: 0, labels: [] };
   const start = (startedAt: number) =>
     table.reserve(
@@ -78,7 +69,7 @@ test("a job that is started again after the retention takes its own bytes, and n
 
 /** A caller with 25,000 timers, of which only `timer_needle`, one of the oldest, still has its promise. */
 async function startMany() {
-  const table = new JobTable(new ObjectSql(createStorage()));
+  const table = new JobTable(openTables([RECORD_TABLES]));
   const sim = new Simulation({ now: () => Date.now() });
   const COUNT = 25_000;
   const startedJob = { kind: "timer", settledAt: null, due: 1e15, period: "", count: 0, bytes: 0 };

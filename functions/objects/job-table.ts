@@ -3,46 +3,14 @@ import type {
   CallerLimits,
   ListedJob,
   ListQuery,
-  Reserved,
-  SeenJob,
+  ObservedJob,
+  ReserveAnswer,
   StartedJob,
 } from "../../core/jobs/caller-record.ts";
+import type { PartTables, RecordedJobs } from "../../core/jobs/object-part.ts";
 import { wordsOf } from "../../core/jobs/own-jobs.ts";
-import { MAX_SCHEDULES } from "../../core/jobs/reservation.ts";
 import { GENERATION, idsFrom } from "../../core/resonate/ids.ts";
-import {
-  type ObjectSchema,
-  type ObjectSql,
-  openSchema,
-  type Row,
-  type SqlValue,
-} from "../../core/resonate/object-storage.ts";
-import { ROOMS_TABLE } from "../../features/backup/room-rows.ts";
-import { conditionsOf, EVENT_RETENTION, EVENTS_TABLE, type Wanted } from "../../features/events/event-log.ts";
-import { schedule } from "../../features/schedules/schedule.ts";
-import { HOOK_TABLES } from "../../features/web-hooks/hook-table.ts";
-
-/**
- * The caller's schedules and when each is due. Triggers keep the rows in step with the table of jobs. A schedule begins again if it
- * is made again after the retention has removed its name's ended promise.
- */
-const SCHEDULES_TABLE = `CREATE TABLE schedules (
-     id TEXT PRIMARY KEY, next_at REAL NOT NULL, after REAL NOT NULL, running TEXT, queued REAL, told TEXT NOT NULL
-   ) STRICT;
-   CREATE INDEX schedules_next ON schedules (next_at);
-   CREATE TRIGGER schedules_added AFTER INSERT ON jobs WHEN new.kind = 'schedule' AND new.state = 'pending' BEGIN
-     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
-   END;
-   CREATE TRIGGER schedules_again AFTER UPDATE OF state ON jobs
-     WHEN new.kind = 'schedule' AND new.state = 'pending' AND old.state <> 'pending' BEGIN
-     INSERT OR IGNORE INTO schedules VALUES (new.id, 0, 0, NULL, NULL, '[]');
-   END;
-   CREATE TRIGGER schedules_changed AFTER UPDATE OF state ON jobs WHEN new.kind = 'schedule' AND new.state <> 'pending' BEGIN
-     DELETE FROM schedules WHERE id = new.id;
-   END;
-   CREATE TRIGGER schedules_removed AFTER DELETE ON jobs WHEN old.kind = 'schedule' BEGIN
-     DELETE FROM schedules WHERE id = old.id;
-   END;`;
+import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
 
 /** Which schedule has started a job. `schedule` is the name of its first generation. */
 const FIRINGS_TABLE = `CREATE TABLE firings (job TEXT PRIMARY KEY, schedule TEXT NOT NULL) STRICT;
@@ -85,59 +53,61 @@ const LABELS_TABLE = `CREATE TABLE labels (job TEXT NOT NULL, label TEXT NOT NUL
 const UNSIZED_TABLE = `CREATE TABLE unsized (job TEXT PRIMARY KEY, at REAL NOT NULL) STRICT;
    CREATE TRIGGER unsized_removed AFTER DELETE ON jobs BEGIN DELETE FROM unsized WHERE job = old.id; END;`;
 
-const SCHEMA: ObjectSchema = {
-  name: "a caller's object",
+/** The tables of a caller's record. */
+export const RECORD_TABLES: PartTables = {
   version: 1,
-  tables: [
+  statements: [
     "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
     JOBS_TABLE,
     STORED_TABLE,
     LABELS_TABLE,
     UNSIZED_TABLE,
-    EVENTS_TABLE,
-    HOOK_TABLES,
-    SCHEDULES_TABLE,
     FIRINGS_TABLE,
-    ROOMS_TABLE,
   ],
+  // The sum of the bytes is derived from the jobs.
+  copied: ["notes", "jobs", "labels", "unsized", "firings"],
 };
 
 /**
  * How long a job may be in the table before its promise exists, in milliseconds: longer than an edge tries to create it. After
  * that, a job whose edge died in between is removed.
  */
-const STARTING = 30_000;
+const MAX_START_MS = 30_000;
 
 /**
  * When an open job is next due for a look: when it is expected to end, and as long as it stays open after that, after pauses that
  * double up to an hour.
  */
-const NEXT_LOOK = `iif(looked_at < due, due, looked_at + min(3600000, max(${STARTING}, looked_at - due)))`;
+const NEXT_LOOK = `iif(looked_at < due, due, looked_at + min(3600000, max(${MAX_START_MS}, looked_at - due)))`;
 
 /** How often jobs that may still grow, as they run or clean up, are looked at for their sizes; in milliseconds. */
-export const CLEANS = 60_000;
+export const SIZE_CHECK_INTERVAL_MS = 60_000;
 
 /** How many jobs a search goes through at once: a few milliseconds of the thread that serves other callers too. */
-const SEARCHED = 2_000;
+const MAX_SEARCHED_JOBS = 2_000;
 
 /** How far apart the clocks of an edge and of the Resonate server may be, in milliseconds. */
-const CLOCKS = 60_000;
+const MAX_CLOCK_SKEW_MS = 60_000;
 
-export class JobTable {
+/** What happens besides in the transactions that change the table. */
+export interface JobTableHooks {
+  /** Refuses a job that is about to be entered, in words. */
+  refuse?(job: StartedJob): string | undefined;
+  /** Called with each job that is entered. */
+  onStart?(job: StartedJob): void;
+  /** Called with each job that is found to have ended since its caller started it. */
+  onEnd?(job: StartedJob): void;
+}
+
+export class JobTable implements RecordedJobs {
   readonly #sql: ObjectSql;
-  readonly #onEnd: (job: StartedJob) => void;
-  /** The reservations of each period, where they were added up already. */
+  readonly #hooks: JobTableHooks;
+  /** The reservations of each period, if they were added up already. */
   readonly #used = new Map<string, number>();
 
-  /**
-   * `onEnd` is called with each job that is found to have ended since its caller started it.
-   *
-   * @throws {Error} if the storage has tables of another version
-   */
-  constructor(sql: ObjectSql, onEnd: (job: StartedJob) => void = () => {}) {
+  constructor(sql: ObjectSql, hooks: JobTableHooks = {}) {
     this.#sql = sql;
-    this.#onEnd = onEnd;
-    openSchema(sql, SCHEMA);
+    this.#hooks = hooks;
   }
 
   /** A named value in the object's storage. */
@@ -153,19 +123,20 @@ export class JobTable {
     return Number(this.#sql.all("SELECT bytes FROM stored")[0]?.bytes ?? 0);
   }
 
-  reserve(job: StartedJob, most: CallerLimits, now: number): Reserved {
+  reserve(job: StartedJob, limits: CallerLimits, now: number): ReserveAnswer {
     const [row] = this.#sql.all("SELECT state FROM jobs WHERE id = ?", job.id);
     if (row?.state === "pending") {
       this.#sql.all("UPDATE jobs SET looked_at = ?, child = 0 WHERE id = ?", now, job.id);
       return "known";
     }
-    const used = most.jobs === 0 ? 0 : this.used(job.period);
-    const isFull = () => this.#sql.all("SELECT 1 FROM schedules LIMIT 1 OFFSET ?", MAX_SCHEDULES - 1).length > 0;
-    if (most.jobs > 0 && job.kind === schedule.kind && isFull()) return "schedules";
-    if (most.jobs > 0 && used + job.count > most.jobs) return "full";
-    if (most.bytes > 0 && this.stored + job.bytes > most.bytes) return "stored";
+    const used = limits.jobs === 0 ? 0 : this.used(job.period);
+    const refused = limits.jobs > 0 ? this.#hooks.refuse?.(job) : undefined;
+    if (refused !== undefined) return { refused };
+    if (limits.jobs > 0 && used + job.count > limits.jobs) return "full";
+    if (limits.bytes > 0 && this.stored + job.bytes > limits.bytes) return "stored";
     this.#write(job, now);
-    if (most.jobs > 0) this.#used.set(job.period, used + job.count);
+    if (limits.jobs > 0) this.#used.set(job.period, used + job.count);
+    this.#hooks.onStart?.(job);
     return "reserved";
   }
 
@@ -185,19 +156,23 @@ export class JobTable {
   }
 
   /** Records the observed state of a job. */
-  note(job: SeenJob, now: number, onlyKnown = false): void {
+  note(job: ObservedJob, now: number, onlyKnown = false): void {
     this.#used.clear();
     if (job.state === undefined) {
-      this.#sql.all("DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)", job.id, now - STARTING);
+      this.#sql.all(
+        "DELETE FROM jobs WHERE id = ? AND (state <> 'pending' OR looked_at < ?)",
+        job.id,
+        now - MAX_START_MS,
+      );
       return;
     }
     const [row] = this.#sql.all("SELECT state, started_at, child FROM jobs WHERE id = ?", job.id);
     if (!row && onlyKnown) return;
     const startedAt = Number(row?.started_at);
-    // A result that existed when the caller asked was the answer, and is no event.
-    const oldest = Math.max(startedAt - CLOCKS, now - EVENT_RETENTION);
-    if (row?.state === "pending" && !row.child && job.state !== "pending" && (job.settledAt ?? now) >= oldest)
-      this.#onEnd({ ...job, startedAt });
+    // A result that existed when the caller asked was the answer.
+    const isNew = (job.settledAt ?? now) >= startedAt - MAX_CLOCK_SKEW_MS;
+    if (row?.state === "pending" && !row.child && job.state !== "pending" && isNew)
+      this.#hooks.onEnd?.({ ...job, startedAt });
     // The caller has asked for the job again, and thereby started or found it.
     if (!onlyKnown && row)
       this.#sql.all("UPDATE jobs SET hidden = 0, child = 0 WHERE id = ? AND (hidden = 1 OR child = 1)", job.id);
@@ -219,11 +194,11 @@ export class JobTable {
     return this.#ids(where, period, now, limit);
   }
 
-  /** Jobs whose rows are outdated: those that should have ended, and those that ended before `kept`. */
-  stale(now: number, kept: number, limit: number): string[] {
+  /** Jobs whose rows are outdated: those that should have ended, and those that ended before `endedBefore`. */
+  stale(now: number, endedBefore: number, limit: number): string[] {
     return [
       ...this.#ids(`state = 'pending' AND ${NEXT_LOOK} < ? LIMIT ?`, now, limit),
-      ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", kept, now - 86_400_000, limit),
+      ...this.#ids("settled_at < ? AND looked_at < ? LIMIT ?", endedBefore, now - 86_400_000, limit),
     ].slice(0, limit);
   }
 
@@ -235,9 +210,13 @@ export class JobTable {
     return this.#sql.all("SELECT kind FROM jobs WHERE id = ?", id)[0]?.kind as string | undefined;
   }
 
-  isAmong(id: string, wanted: Wanted): boolean {
-    const { where, values } = conditionsOf(wanted, "id");
-    return this.#ids(["id = ?", ...where].join(" AND "), id, ...values).length > 0;
+  noteFiring(id: string, schedule: string): void {
+    this.#sql.all("INSERT OR IGNORE INTO firings VALUES (?, ?)", id, schedule);
+  }
+
+  isFired(ids: readonly string[]): boolean {
+    const among = "job IN (SELECT value FROM json_each(?))";
+    return this.#sql.all(`SELECT 1 FROM firings WHERE ${among} LIMIT 1`, JSON.stringify(ids)).length > 0;
   }
 
   /** Has the size of a job looked at again at the time `at`; without it, never. */
@@ -261,7 +240,7 @@ export class JobTable {
     return this.#sql.all("SELECT 1 FROM jobs WHERE id = ? AND state = 'pending'", id).length > 0;
   }
 
-  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite where none is open. */
+  /** When the next open job is due for a look, and when the one looked at longest ago was; infinite if none is open. */
   nextLook(): { due: number; oldest: number } {
     const times = `min(${NEXT_LOOK}) AS due, min(looked_at) AS oldest`;
     const [row] = this.#sql.all(`SELECT ${times} FROM jobs WHERE state = 'pending'`);
@@ -273,18 +252,8 @@ export class JobTable {
   }
 
   /** Drops the cached sums after the stored rows were replaced. */
-  reset(): void {
+  load(): void {
     this.#used.clear();
-  }
-
-  /** Removes everything that is stored for the caller; `reset` follows. A new epoch makes readers of its log begin again. */
-  clear(): void {
-    this.#sql.transaction(() => {
-      const tables = ["deliveries", "subscriptions", "verified", "schedules", "events", "jobs", "unsized"];
-      for (const table of tables) this.#sql.all(`DELETE FROM ${table}`);
-      this.#sql.all("UPDATE log SET epoch = ?, floor = 0", crypto.randomUUID().slice(0, 8));
-      this.#sql.all("DELETE FROM notes");
-    });
   }
 
   /** Jobs that are not known to have ended, the earliest due first. */
@@ -318,13 +287,13 @@ export class JobTable {
       ];
       const columns = "SELECT id, state, started_at";
       const jobs = `FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
-      const given = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
-      const values = given.filter((value) => value !== undefined);
+      const all = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      const values = all.filter((value) => value !== undefined);
       if (words.length === 0) return this.#sql.all(`${columns} ${jobs}`, ...values, limit).map(rowOf);
       const found = `SELECT * FROM (${columns}, ${text} ${jobs}) WHERE ${isFound} ${newest}`;
-      const rows = this.#sql.all(found, nameAt + 1, ...values, SEARCHED, ...words, limit).map(rowOf);
+      const rows = this.#sql.all(found, nameAt + 1, ...values, MAX_SEARCHED_JOBS, ...words, limit).map(rowOf);
       if (rows.length === limit) return rows;
-      const passed = this.#sql.all(`${columns} ${jobs} OFFSET ?`, ...values, 1, SEARCHED - 1).map(rowOf);
+      const passed = this.#sql.all(`${columns} ${jobs} OFFSET ?`, ...values, 1, MAX_SEARCHED_JOBS - 1).map(rowOf);
       return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
     };
     // A job that was pending when last seen may have ended.

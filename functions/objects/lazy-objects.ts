@@ -1,6 +1,6 @@
 /** The classes of a Worker's Durable Objects besides the listener. Their code is loaded when an object is first used. */
 import type { Implementation } from "../../core/author/implement.ts";
-import { callMethod, type ObjectCalls } from "../../core/resonate/object-calls.ts";
+import type { ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { DurableObject } from "./durable-object.ts";
 
 /** What the runtime calls of an object: its one remote method, its requests and its alarms. */
@@ -24,7 +24,7 @@ export function lazyObject(load: (state: object, env: object) => Promise<object>
     }
 
     async call(method: string, args: readonly unknown[]): Promise<unknown> {
-      return callMethod(await this.#loaded, method, args);
+      return ((await this.#loaded) as LazyObject).call(method, args);
     }
 
     async fetch(request: Request): Promise<Response> {
@@ -38,15 +38,15 @@ export function lazyObject(load: (state: object, env: object) => Promise<object>
 }
 
 /**
- * The record of one caller of a deployment: its quota and its list of jobs, in the SQL storage of a Durable Object. A Worker's
- * entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
+ * What a deployment keeps of one caller, in the SQL storage of a Durable Object: the record of its jobs, its events, subscriptions
+ * and schedules. A Worker's entry exports it beside its default export, and `wrangler.toml` binds it as `CALLER`.
  *
  * @example
  * const entry = { CallerObject, default: createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] }) };
  */
 export class CallerObject extends lazyObject(async (state, env) => {
-  const { CallerObject } = await import("./caller-object.ts");
-  return new CallerObject(state as never, env);
+  const { openObject } = await import("./composition.ts");
+  return openObject(state as never, env);
 }) {}
 
 /** `durable-mcp-edge/resonate`. */

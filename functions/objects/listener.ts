@@ -8,38 +8,38 @@ import { isRoot, rootOf } from "../../core/resonate/ids.ts";
 import { readConfig } from "../config.ts";
 import { callersOf } from "./callers.ts";
 import { DurableObject, RpcTarget } from "./durable-object.ts";
-import type { Hold, Joined, Wait } from "./feed.ts";
+import type { Joined, OpenWait, Wait } from "./feed.ts";
 
 /** How many waits are served at once, of one caller and of all. Further waits poll. */
-const MAX_OF_ONE = 500;
-const MAX_WAITING = 5_000;
+const MAX_WAITS_OF_ONE = 500;
+const MAX_WAITS = 5_000;
 
 /** The largest message that is passed on, in characters. A larger one names the promise, which the waiter reads. */
-const MAX_MESSAGE = 65_536;
+const MAX_MESSAGE_CHARACTERS = 65_536;
 
 /** How many characters a waiter may leave unread before its wait ends. */
-const MAX_BEHIND = 2_000_000;
+const MAX_UNREAD_CHARACTERS = 2_000_000;
 
 /** How often each waiter is called, in milliseconds: a call to one that is gone fails. */
-const CALL = 15_000;
+const CHECK_INTERVAL_MS = 15_000;
 
 /** How long the connection is kept without waiters, and the pause after a failed one, in milliseconds. */
-const LINGER = 1_000;
-const PAUSE = 500;
+const IDLE_CONNECTION_MS = 1_000;
+const RECONNECT_PAUSE_MS = 500;
 
-/** A waiter's {@link Tell} as the runtime passes it on. */
-interface Told extends Disposable {
-  (said: string): Promise<unknown>;
-  dup(): Told;
+/** How messages are sent to a waiter: its callback as the runtime passes it on. */
+interface RemoteSend extends Disposable {
+  (message: string): Promise<unknown>;
+  dup(): RemoteSend;
 }
 
 interface Waiter {
   caller: string;
   /** The promises that have not settled. */
   ids: Set<string>;
-  tell: Told;
+  send: RemoteSend;
   /** How many characters of its messages it has not read yet. */
-  behind: number;
+  unreadCharacters: number;
 }
 
 interface Connection {
@@ -48,7 +48,7 @@ interface Connection {
 }
 
 /** Ends a wait when its owner disposes of it or is gone. */
-class Held extends RpcTarget implements Disposable, Hold {
+class JoinedWait extends RpcTarget implements Disposable, OpenWait {
   readonly #leave: () => void;
   readonly #add: (ids: readonly string[]) => void;
 
@@ -90,8 +90,8 @@ export class Listener extends DurableObject {
   #connection: Connection | undefined;
   /** Until when no connection is tried after one has failed, in milliseconds since the epoch. */
   #failedUntil = 0;
-  #calling: ReturnType<typeof setInterval> | undefined;
-  #leaving: ReturnType<typeof setTimeout> | undefined;
+  #checking: ReturnType<typeof setInterval> | undefined;
+  #closing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(state: object, env: object) {
     super(state, env);
@@ -102,20 +102,20 @@ export class Listener extends DurableObject {
 
   /**
    * Passes on each message of the Resonate server about these promises until its answer is disposed of. A callback takes
-   * less memory than a stream, at both ends. Answers 429 or 503 where there are too many waits, 503 without a connection.
+   * less memory than a stream, at both ends. Answers 429 or 503 if there are too many waits, 503 without a connection.
    */
-  async listen(wait: Wait, tell: Told): Promise<Joined> {
-    clearTimeout(this.#leaving);
+  async listen(wait: Wait, send: RemoteSend): Promise<Joined> {
+    clearTimeout(this.#closing);
     try {
       if (Date.now() < this.#failedUntil) return { status: 503 };
       // All waiters share the connection, as requests of one object may.
       this.#connection ??= this.#open();
       const { address } = await this.#connection.channel;
-      if (this.#countOf(wait.caller) >= MAX_OF_ONE) return { status: 429 };
-      if (this.#waiters.size >= MAX_WAITING) return { status: 503 };
+      if (this.#countOf(wait.caller) >= MAX_WAITS_OF_ONE) return { status: 429 };
+      if (this.#waiters.size >= MAX_WAITS) return { status: 503 };
       return {
         address,
-        held: this.#join({ caller: wait.caller, ids: new Set(wait.ids), tell: tell.dup(), behind: 0 }),
+        wait: this.#join({ caller: wait.caller, ids: new Set(wait.ids), send: send.dup(), unreadCharacters: 0 }),
       };
     } catch (error) {
       if (!(error instanceof ResonateUnavailable)) throw error;
@@ -125,11 +125,11 @@ export class Listener extends DurableObject {
     }
   }
 
-  #join(waiter: Waiter): Held {
+  #join(waiter: Waiter): JoinedWait {
     this.#waiters.add(waiter);
     this.#add(waiter, waiter.ids);
-    this.#calling ??= setInterval(() => this.#tell(this.#waiters, ""), CALL);
-    return new Held(
+    this.#checking ??= setInterval(() => this.#send(this.#waiters, ""), CHECK_INTERVAL_MS);
+    return new JoinedWait(
       () => this.#leave(waiter),
       (ids) => {
         if (this.#waiters.has(waiter)) this.#add(waiter, ids);
@@ -150,13 +150,13 @@ export class Listener extends DurableObject {
       group: "edge",
       id: crypto.randomUUID(),
       signal: end.signal,
-      onMessage: (message) => this.#hear(message),
+      onMessage: (message) => this.#receive(message),
     });
     const connection = { channel, end };
     channel.then(
       ({ closed }) => closed.then(() => this.#lost(connection)),
       () => {
-        this.#failedUntil = Date.now() + PAUSE;
+        this.#failedUntil = Date.now() + RECONNECT_PAUSE_MS;
         this.#lost(connection);
       },
     );
@@ -170,14 +170,14 @@ export class Listener extends DurableObject {
     for (const waiter of [...this.#waiters]) this.#leave(waiter);
   }
 
-  #hear(message: Message): void {
+  #receive(message: Message): void {
     if (message.kind !== "unblock") return;
     const { promise } = message;
     const waiters = this.#byId.get(rootOf(promise.id));
     if (!waiters) return;
     if (isRoot(promise.id)) this.#note(promise, waiters);
     const whole = JSON.stringify(promise);
-    this.#tell(waiters, whole.length <= MAX_MESSAGE ? whole : JSON.stringify({ id: promise.id }));
+    this.#send(waiters, whole.length <= MAX_MESSAGE_CHARACTERS ? whole : JSON.stringify({ id: promise.id }));
     if (!isRoot(promise.id)) return;
     this.#byId.delete(promise.id);
     for (const waiter of waiters) waiter.ids.delete(promise.id);
@@ -191,15 +191,15 @@ export class Listener extends DurableObject {
         .catch(() => {});
   }
 
-  #tell(waiters: Iterable<Waiter>, said: string): void {
+  #send(waiters: Iterable<Waiter>, message: string): void {
     for (const waiter of [...waiters]) {
-      waiter.behind += said.length;
+      waiter.unreadCharacters += message.length;
       // A waiter that does not read gets nothing more, and reads the promises itself.
-      if (waiter.behind > MAX_BEHIND) this.#leave(waiter);
+      if (waiter.unreadCharacters > MAX_UNREAD_CHARACTERS) this.#leave(waiter);
       else
-        waiter.tell(said).then(
+        waiter.send(message).then(
           () => {
-            waiter.behind -= said.length;
+            waiter.unreadCharacters -= message.length;
           },
           () => this.#leave(waiter),
         );
@@ -208,7 +208,7 @@ export class Listener extends DurableObject {
 
   #leave(waiter: Waiter): void {
     if (!this.#waiters.delete(waiter)) return;
-    waiter.tell[Symbol.dispose]();
+    waiter.send[Symbol.dispose]();
     for (const id of waiter.ids) {
       const others = this.#byId.get(id);
       others?.delete(waiter);
@@ -220,14 +220,14 @@ export class Listener extends DurableObject {
   /** Closes the connection after a while without waiters: an open one is billed. */
   #rest(): void {
     if (this.#waiters.size > 0) return;
-    clearInterval(this.#calling);
-    this.#calling = undefined;
-    clearTimeout(this.#leaving);
-    this.#leaving = setTimeout(() => {
+    clearInterval(this.#checking);
+    this.#checking = undefined;
+    clearTimeout(this.#closing);
+    this.#closing = setTimeout(() => {
       if (this.#waiters.size > 0) return;
       this.#connection?.end.abort();
       this.#connection = undefined;
-    }, LINGER);
+    }, IDLE_CONNECTION_MS);
   }
 
   #countOf(caller: string): number {

@@ -11,10 +11,10 @@ import { recordMarkId, rootOf } from "../../core/resonate/ids.ts";
 import type { JobTable } from "./job-table.ts";
 
 /** How often a failing search is tried. */
-const TRIES = 3;
+const MAX_SEARCHES = 3;
 
 /** The tag of the mark that says which object began the record. */
-const OBJECT = "durable-mcp:object";
+const OBJECT_TAG = "durable-mcp:object";
 
 /** Where the search continues. */
 interface Search {
@@ -44,13 +44,13 @@ export class Recovery {
     return this.#search !== null;
   }
 
-  /** Begins the record of a caller. Where another object has begun it before, its jobs must be found. */
+  /** Begins the record of a caller. If another object has begun it before, its jobs must be found. */
   async begin(key: string): Promise<void> {
     if (this.key !== undefined) return;
     const by = crypto.randomUUID();
-    const mark = childOf(recordMarkId(this.#namespace + key), Date.now() - 1, { tags: { [OBJECT]: by } });
+    const mark = childOf(recordMarkId(this.#namespace + key), Date.now() - 1, { tags: { [OBJECT_TAG]: by } });
     // Callers without identity share one object, and have no quota: their record needs no jobs.
-    const isNew = key === "" || (await this.#client.call(mark))?.tags[OBJECT] === by;
+    const isNew = key === "" || (await this.#client.call(mark))?.tags[OBJECT_TAG] === by;
     this.#jobs.transaction(() => {
       this.#search = isNew ? null : { tries: 0 };
       this.#jobs.set("key", key);
@@ -62,7 +62,7 @@ export class Recovery {
     return this.key !== "" && (await this.#client.call(getOf(recordMarkId(this.#owner)))) === undefined;
   }
 
-  /** Records a page of the promises with the caller's tags, where the server allows searches. */
+  /** Records a page of the promises with the caller's tags, if the server allows searches. */
   async step(): Promise<void> {
     const search = this.#search;
     if (search === null) return;
@@ -72,17 +72,17 @@ export class Recovery {
       for (const record of page.promises) {
         // The record that the caller started a shared job is a child of the job's promise.
         if (rootOf(record.id) === record.id) this.#jobs.note(startedJob(record, this.key ?? ""), Date.now());
-        else await this.#take(rootOf(record.id), record.createdAt);
+        else await this.#enterShared(rootOf(record.id), record.createdAt);
       }
       this.#search = page.cursor === undefined ? null : { cursor: page.cursor, limit: page.limit, tries: 0 };
     } catch (error) {
-      const isLast = error instanceof SearchRefused || tries + 1 >= TRIES;
+      const isLast = error instanceof SearchRefused || tries + 1 >= MAX_SEARCHES;
       this.#search = isLast ? null : { cursor, limit, tries: tries + 1 };
       if (!isLast) throw error;
     }
   }
 
-  async #take(id: string, startedAt: number): Promise<void> {
+  async #enterShared(id: string, startedAt: number): Promise<void> {
     const record = await this.#client.call(getOf(id));
     if (record) this.#jobs.note(startedJob(record, this.key ?? "", startedAt), Date.now());
   }

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import type { SettlementSource } from "../../core/jobs/settlements.ts";
 import { feedEntryId } from "../../core/resonate/ids.ts";
-import { ObjectSql } from "../../core/resonate/object-storage.ts";
-import { EventLog } from "../../features/events/event-log.ts";
+import { EventLog, eventTables } from "../../features/events/event-log.ts";
+import { JobOutputs } from "../../features/events/job-outputs.ts";
 import { Simulation } from "../../testing/simulation/simulation.ts";
-import { createStorage } from "../../testing/stack/object-storage.ts";
-import { JobLooks } from "./job-looks.ts";
-import { JobTable } from "./job-table.ts";
+import { openTables } from "../../testing/stack/open-tables.ts";
+import { JobRefresher } from "./job-refresher.ts";
+import { JobTable, RECORD_TABLES } from "./job-table.ts";
 import { Watch } from "./watch.ts";
 
 const MINUTE = 60_000;
@@ -27,7 +27,7 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
   const readFeed = vi.fn(async () => {});
   const listen = async (id: string) => ({ id, createdAt: Date.now(), timeoutAt: Date.now() + 60 * MINUTE });
   const jobs = { leastSeen: () => [], pending: () => ["job"] };
-  const watch = new Watch({ source, key: () => "", jobs, looks: { lookAt: async () => [], listen, readFeed } });
+  const watch = new Watch({ source, key: () => "", jobs, refresher: { refresh: async () => [], listen }, readFeed });
   watch.extend(Date.now() + MINUTE, true);
   watch.extend(Date.now() + 10 * MINUTE, false);
   await vi.advanceTimersByTimeAsync(2 * MINUTE);
@@ -44,16 +44,37 @@ test("a progress entry that is pushed while only ends are wanted is read once pr
 /** A caller's jobs whose promises `call` reads, with one job in its record that times out in `minutes`. */
 function watched(call: (call: { kind: string; data: object }) => Promise<unknown>, minutes: number) {
   const channel = { address: "poll://uni@edge/1", closed: new Promise<never>(() => {}), add: async () => {} };
-  const sql = new ObjectSql(createStorage());
+  const sql = openTables([RECORD_TABLES, eventTables({} as never)]);
   const jobs = new JobTable(sql);
-  const about = { key: () => "", nameOf: (id: string) => id, isToldWanted: () => false, onNews() {} };
   const client = { call } as never;
-  const world = { ...about, jobs, log: new EventLog(sql), client, feeds: new ProgressFeeds(client), env: {} };
-  const looks = new JobLooks({ ...world, keep: Infinity });
+  const feeds = new ProgressFeeds(client);
+  const outputs = new JobOutputs({
+    log: new EventLog(sql),
+    client,
+    feeds,
+    jobs,
+    nameOf: (id) => id,
+    areOutputsWanted: () => false,
+    onNews() {},
+  });
+  const refresher = new JobRefresher({
+    jobs,
+    client,
+    retentionMs: Infinity,
+    maxJobBytes: Infinity,
+    key: () => "",
+  });
   const times = { startedAt: Date.now(), settledAt: null, due: Date.now() + minutes * MINUTE };
   const none = { period: "", count: 0, bytes: 0, labels: [] };
   jobs.reserve({ id: "job", kind: "timer", state: "pending", ...times, ...none }, { jobs: 0, bytes: 0 }, Date.now());
-  return { jobs, watch: new Watch({ source: { open: async () => channel }, key: () => "", jobs, looks }) };
+  const watch = new Watch({
+    source: { open: async () => channel },
+    key: () => "",
+    jobs,
+    refresher,
+    readFeed: (job, channel) => outputs.readFeed(job, channel),
+  });
+  return { jobs, watch };
 }
 
 test("a job whose edge died before it created the promise is asked for until it is removed, which is soon", async () => {

@@ -83,7 +83,7 @@ async function startControlled(apart: boolean): Promise<Controlled> {
   };
   const told = async (token: string, query = "", method = "GET") => {
     const headers = { ...bearer(token), "sec-fetch-site": "same-origin" };
-    const response = await fetch(`${edge.url}/pages/told${query}`, { method, headers });
+    const response = await fetch(`${edge.url}/pages/subscribers${query}`, { method, headers });
     return (await response.json()) as { subscriptions: { id: string; status: { active: boolean } }[] };
   };
   let others: string | undefined;

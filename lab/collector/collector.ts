@@ -12,9 +12,9 @@ import { startChild } from "../../cli/process/child.ts";
 import { SEATTLE } from "../../test/support/months.ts";
 import { rpcHeaders, rpcMessage } from "../../test/support/rpc.ts";
 import { startStack } from "../../test/support/stack.ts";
-import { until, watch } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { until, watch } from "../../testing/stack/program.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 
 const TRACE = "0af7651916cd43dd8448eb211c80319c";

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { execa } from "execa";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { currentClient } from "../../test/support/clients.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { docker, IMAGE, type Machine, makeMachine } from "./machine.ts";
 
 let failures = 0;

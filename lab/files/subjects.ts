@@ -13,8 +13,8 @@ import type { ObjectStore } from "../../features/files/storage/objects.ts";
 import { type Bucket, bucketStore } from "../../features/files/storage/r2.ts";
 import { sweep } from "../../features/files/sweep.ts";
 import { startStack } from "../../test/support/stack.ts";
-import { type Program, until, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { type Program, until, watch } from "../../testing/stack/program.ts";
 import { part, type StackPart } from "../../testing/stack/stack-part.ts";
 
 export const PUBLIC_URL = "https://jobs.example";

@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Server } from "../../features/pages/hosts.ts";
-import { until } from "../../testing/simulation/program.ts";
+import type { Server } from "../../core/tools/host-setups.ts";
+import { until } from "../../testing/stack/program.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Host } from "./host-table.ts";
 import type { ModelEndpoint } from "./model/endpoint.ts";

@@ -8,7 +8,7 @@ import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { storedJobs } from "../../test/support/stored.ts";
 import { cpuSeconds } from "../../test/support/usage.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 
 export interface BurstOptions {
   /** How many timers are due at the same moment, and how many are overdue when the server comes back. */

@@ -81,7 +81,7 @@ for (const file of await readdir(objects, { recursive: true })) {
     .all()
     .map(({ name }) => String(name));
   if (tables.includes("counts"))
-    for (const name of ["counts", "failures", "waits", "slowest", "workers", "trail"])
+    for (const name of ["counts", "failures", "waits", "slowest", "workers", "audit"])
       console.log(`rows of ${name}: ${db.prepare(`SELECT count(*) AS n FROM ${name}`).get()?.n}`);
   db.close();
 }

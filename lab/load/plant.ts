@@ -7,7 +7,7 @@ import { Codec, type PromiseRecord } from "@resonatehq/sdk";
 import { journalEntryId } from "../../core/resonate/ids.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 
 /** A file or a database of the server 0.9.8, or the data directory of a stopped embedded server. */
 export type Database = { sqlite: string } | { postgres: string } | { embedded: string };

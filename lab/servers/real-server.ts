@@ -1,6 +1,6 @@
 import { startChild } from "../../cli/process/child.ts";
-import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { waitForAnswer, watch } from "../../testing/stack/program.ts";
 
 /** Starts a standalone Resonate server, which keeps its SQLite file in the folder `data`. Disposing of it kills it. */
 export async function startRealServer(

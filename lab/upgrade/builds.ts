@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { execa } from "execa";
-import { type Program, run, waitForAnswer } from "../../testing/simulation/program.ts";
+import { type Program, run, waitForAnswer } from "../../testing/stack/program.ts";
 
 export type Part = "server" | "worker" | "edge";
 

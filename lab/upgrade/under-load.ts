@@ -12,8 +12,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { callerAt } from "../../test/auth/support.ts";
 import { currentClient } from "../../test/support/clients.ts";
-import type { Program } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import type { Program } from "../../testing/stack/program.ts";
 import { type Build, nextBuild, type Part, thisBuild } from "./builds.ts";
 
 const { values } = parseArgs({

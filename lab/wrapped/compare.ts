@@ -7,8 +7,8 @@ import { Client, type Progress, StreamableHTTPClientTransport } from "@modelcont
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
 import { connect, wrappedStack } from "../../test/wrap/support.ts";
-import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { until } from "../../testing/stack/program.ts";
 import { installed, type RealServer } from "./real-servers.ts";
 
 /** The longest wait, in milliseconds. */

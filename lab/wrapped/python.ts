@@ -8,8 +8,8 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { execa } from "execa";
 import { tasksAt } from "../../test/tasks/support.ts";
 import { connect, wrappedStack } from "../../test/wrap/support.ts";
-import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { until } from "../../testing/stack/program.ts";
 
 const SERVER = join(import.meta.dirname, "server.py");
 /** The longest wait, in milliseconds. */

@@ -1,10 +1,10 @@
 import type { FC } from "hono/jsx/dom";
-import type { SeenSchedule } from "../../functions/objects/seen.ts";
+import type { ScheduleView } from "../../core/jobs/object-view.ts";
 import { jobPath, Section, Time, useAction } from "../lib/components.tsx";
 import { call } from "../lib/server.ts";
 
 /** The viewer's schedules, the next to fire first, each with its last firings; renders nothing if there are none. */
-export const Schedules: FC<{ schedules?: SeenSchedule[] | undefined; onEnd(): void }> = ({ schedules = [], onEnd }) => {
+export const Schedules: FC<{ schedules?: ScheduleView[] | undefined; onEnd(): void }> = ({ schedules = [], onEnd }) => {
   const { attempt, problem } = useAction();
   if (schedules.length === 0) return null;
   const end = async (job_name: string) => {

@@ -3,10 +3,10 @@ import type { View } from "../../core/author/view.ts";
 import type { Latest } from "../../core/jobs/feed/partial.ts";
 import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import type { ObjectView } from "../../core/jobs/object-view.ts";
 import type { JobStatus, JobView } from "../../core/jobs/status.ts";
 import { partsIn } from "../../core/resonate/codec.ts";
-import type { FileView } from "../../features/files/files.ts";
-import type { Seen } from "../../functions/objects/seen.ts";
+import type { FileView } from "../../core/tools/file-view.ts";
 import { readResult } from "./read-result.ts";
 
 const REVISION = "2026-07-28";
@@ -53,7 +53,7 @@ export interface About {
   client_id?: string;
   sign_in: boolean;
   /** On a local stack: the changes of wrapped servers' lists that nobody has accepted, one line each. */
-  held?: { server: string; lines: string[] }[];
+  unapproved?: { server: string; lines: string[] }[];
   tools: ToolInfo[];
 }
 
@@ -136,13 +136,13 @@ export async function beginningOf(path: string, size: number): Promise<{ text: s
 }
 
 /** Who is notified of the viewer's jobs, or of one of them; empty if the deployment does not know. */
-export async function subscribersOf(name?: string): Promise<Partial<Seen>> {
+export async function subscribersOf(name?: string): Promise<Partial<ObjectView>> {
   const query = name === undefined ? "" : `?${new URLSearchParams({ job: name })}`;
-  return json(await fetch(`/pages/told${query}`));
+  return json(await fetch(`/pages/subscribers${query}`));
 }
 
 export async function endSubscription(id: string): Promise<void> {
-  await json(await fetch(`/pages/told?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
+  await json(await fetch(`/pages/subscribers?${new URLSearchParams({ end: id })}`, { method: "DELETE" }));
 }
 
 /** Why the Resonate server does not answer; undefined if it does. */

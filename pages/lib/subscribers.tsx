@@ -1,6 +1,6 @@
 /** Shows who is notified of the viewer's jobs, or of one job, and the outcome of the last delivery; subscriptions can be ended. */
 import { type FC, useState } from "hono/jsx/dom";
-import type { Seen, SeenListener, SeenSubscription } from "../../functions/objects/seen.ts";
+import type { ListenerView, ObjectView, SubscriptionView } from "../../core/jobs/object-view.ts";
 import { Section, Time, useAction, usePolling } from "./components.tsx";
 import { endSubscription, subscribersOf } from "./server.ts";
 
@@ -9,7 +9,7 @@ const POLL_INTERVAL_MS = 15_000;
 
 /** The viewer's subscriptions and schedules; empty until they are read. */
 export function useSubscribers(job?: string) {
-  const [subscribers, setSubscribers] = useState<Partial<Seen>>({});
+  const [subscribers, setSubscribers] = useState<Partial<ObjectView>>({});
   const [reads, setReads] = useState(0);
   // After a failed read the last state stays. The list of jobs shows the reason.
   const read = async (end: AbortSignal) => {
@@ -22,8 +22,8 @@ export function useSubscribers(job?: string) {
 
 interface SubscriberProps {
   title: string;
-  subscriptions?: SeenSubscription[] | undefined;
-  listeners?: SeenListener[] | undefined;
+  subscriptions?: SubscriptionView[] | undefined;
+  listeners?: ListenerView[] | undefined;
   onEnd(): void;
 }
 
@@ -31,7 +31,7 @@ interface SubscriberProps {
 export const Subscribers: FC<SubscriberProps> = ({ title, subscriptions = [], listeners = [], onEnd }) => {
   const { attempt, problem } = useAction();
   if (subscriptions.length + listeners.length === 0) return null;
-  const end = async ({ id, host }: SeenSubscription) => {
+  const end = async ({ id, host }: SubscriptionView) => {
     if (!confirm(`End this subscription? ${host} is notified that it is over.`)) return;
     await attempt(() => endSubscription(id));
     onEnd();
@@ -68,7 +68,7 @@ export const Subscribers: FC<SubscriberProps> = ({ title, subscriptions = [], li
   );
 };
 
-const Delivery: FC<{ status: SeenSubscription["status"] }> = ({ status }) => {
+const Delivery: FC<{ status: SubscriptionView["status"] }> = ({ status }) => {
   const { active, lastDeliveryAt, lastError, failedSince } = status;
   return (
     <span class="doing muted">
@@ -82,8 +82,8 @@ const Delivery: FC<{ status: SeenSubscription["status"] }> = ({ status }) => {
   );
 };
 
-function filterOf({ name, narrowed }: SeenListener): string {
-  const { jobNames, kinds, labels, schedule } = narrowed;
+function filterOf({ name, filter }: ListenerView): string {
+  const { jobNames, kinds, labels, schedule } = filter;
   const parts = [
     jobNames && `jobs ${jobNames.join(", ")}`,
     kinds && `kinds ${kinds.join(", ")}`,

@@ -3,7 +3,7 @@ import { Tree } from "../job/tree.tsx";
 import { Fact, Notice, Scroll, Section, StatusChip, Time, useAction, usePolling } from "../lib/components.tsx";
 import type { Status } from "../lib/server.ts";
 import { Act, jobLink } from "./actions.tsx";
-import { type OneJob, job as readJob } from "./requests.ts";
+import { type ReportedJob, job as readJob } from "./requests.ts";
 
 /** How often the job is read while the page is visible. */
 const POLL_INTERVAL_MS = 5_000;
@@ -12,7 +12,7 @@ const size = (bytes: number) => (bytes < 1_000 ? `${bytes} B` : `${(bytes / 1_00
 
 /** One job as operators see it. Its arguments and result are hidden until the operator requests them. */
 export const Job: FC<{ name: string }> = ({ name }) => {
-  const [job, setJob] = useState<OneJob | undefined>(undefined);
+  const [job, setJob] = useState<ReportedJob | undefined>(undefined);
   const [problem, setProblem] = useState("");
   const read = () =>
     readJob(name, false).then(
@@ -61,7 +61,7 @@ export const Job: FC<{ name: string }> = ({ name }) => {
   );
 };
 
-const Facts: FC<{ job: OneJob }> = ({ job }) => {
+const Facts: FC<{ job: ReportedJob }> = ({ job }) => {
   const { lease, failure, wait } = job;
   const worker = (failure ?? wait)?.worker;
   return (
@@ -93,7 +93,7 @@ const Facts: FC<{ job: OneJob }> = ({ job }) => {
   );
 };
 
-const JobActions: FC<{ name: string; job: OneJob; onDone(): void }> = ({ name, job, onDone }) => {
+const JobActions: FC<{ name: string; job: ReportedJob; onDone(): void }> = ({ name, job, onDone }) => {
   const isRunning = job.status === "running";
   return (
     <p class="actions">
@@ -117,7 +117,7 @@ const JobActions: FC<{ name: string; job: OneJob; onDone(): void }> = ({ name, j
   );
 };
 
-type JournalEntry = OneJob["timeline"][number];
+type JournalEntry = ReportedJob["timeline"][number];
 
 const Journal: FC<{ entries: JournalEntry[] }> = ({ entries }) => (
   <Section id="journal" title="Journal">
@@ -143,7 +143,7 @@ function markOf({ kind, over, error }: JournalEntry): string {
 }
 
 const Values: FC<{ name: string }> = ({ name }) => {
-  const [values, setValues] = useState<Pick<OneJob, "args" | "result"> | undefined>(undefined);
+  const [values, setValues] = useState<Pick<ReportedJob, "args" | "result"> | undefined>(undefined);
   const { attempt, problem } = useAction();
   const show = () =>
     attempt(async () => {
@@ -160,7 +160,7 @@ const Values: FC<{ name: string }> = ({ name }) => {
           <button type="button" onClick={show}>
             Show them
           </button>
-          <span class="muted">The audit trail notes that you read them.</span>
+          <span class="muted">The audit log notes that you read them.</span>
         </p>
       )}
     </Section>

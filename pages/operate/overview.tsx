@@ -1,6 +1,6 @@
 import { type FC, useState } from "hono/jsx/dom";
 import type { ChartView } from "../../core/author/view.ts";
-import { FREE } from "../../features/operators/plan.ts";
+import { FREE_PLAN } from "../../core/resonate/plan-limits.ts";
 import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";
 import { lengthOf, megabytes, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";
@@ -53,12 +53,12 @@ export const Alerts: FC<{ overview: Overview }> = ({ overview }) => (
 );
 
 export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
-  const { held, settings, chart, resonate } = overview;
+  const { paused, settings, chart, resonate } = overview;
   return (
     <Section id="now" title="Now">
       <Health overview={overview} />
       <p class="actions">
-        {held.all ? (
+        {paused.all ? (
           <Act action={{ do: "resume", of: { all: true } }} words="Take jobs again" onDone={onDone} />
         ) : (
           <Act action={{ do: "pause", of: { all: true } }} words="Stop taking jobs" onDone={onDone} />
@@ -75,9 +75,9 @@ export const Now: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDo
       </p>
       {resonate?.today && <Charges of="today" charges={resonate.today} />}
       {resonate?.yesterday && <Charges of="yesterday" charges={resonate.yesterday} />}
-      {(held.all || settings.starts_stopped) && (
+      {(paused.all || settings.starts_stopped) && (
         <p class="notice lost" role="status">
-          {[held.all && "Workers take no jobs.", settings.starts_stopped && "No job is started."]
+          {[paused.all && "Workers take no jobs.", settings.starts_stopped && "No job is started."]
             .filter(Boolean)
             .join(" ")}
         </p>
@@ -128,16 +128,16 @@ const Health: FC<{ overview: Overview }> = ({ overview: { workers, at, waits, re
 
 /** Everything that is paused or blocked, each with a button that undoes it. */
 export const PausedAndBlocked: FC<{ overview: Overview; onDone(): void }> = ({ overview, onDone }) => {
-  const { held, settings, kinds_paused, callers } = overview;
+  const { paused, settings, kinds_paused, callers } = overview;
   const labelOf = (key: string) => callers.find((caller) => caller.key === key)?.label ?? key;
   const all: { what: string; name: string; action: Action; link?: string }[] = [
     ...kinds_paused.map((kind) => ({ what: "Kind", name: kind, action: { do: "resume" as const, of: { kind } } })),
-    ...held.callers.map((caller) => ({
+    ...paused.callers.map((caller) => ({
       what: "Caller",
       name: labelOf(caller),
       action: { do: "resume" as const, of: { caller } },
     })),
-    ...held.jobs.map((job) => ({
+    ...paused.jobs.map((job) => ({
       what: "Job",
       name: job,
       link: jobLink(job),
@@ -184,9 +184,9 @@ const Charges: FC<{ of: string; charges: NonNullable<Server["today"]> }> = ({ of
   const part = (n: number, of: number) => `${n.toLocaleString()} (${Math.round((100 * n) / of)} %)`;
   return (
     <p class="muted">
-      The Resonate object {of}, UTC: {part(charges.written, FREE.rows)} rows written,{" "}
-      {part(charges.requests, FREE.requests)} requests, {part(Math.round(gbs), FREE.duration)} GB-s; in brackets, of the
-      free plan's day.
+      The Resonate object {of}, UTC: {part(charges.written, FREE_PLAN.rows)} rows written,{" "}
+      {part(charges.requests, FREE_PLAN.requests)} requests, {part(Math.round(gbs), FREE_PLAN.duration)} GB-s; in
+      brackets, of the free plan's day.
     </p>
   );
 };
@@ -229,7 +229,7 @@ const STATES = {
   worker: "taken by no worker",
 };
 
-export const WaitingJobs: FC<{ overview: Overview }> = ({ overview: { waits, waits_whole, at } }) => (
+export const WaitingJobs: FC<{ overview: Overview }> = ({ overview: { waits, waits_complete, at } }) => (
   <Section id="waiting" title="Waiting">
     {waits.length === 0 && <p class="muted">No job is known to wait.</p>}
     <ul class="entries">
@@ -244,7 +244,7 @@ export const WaitingJobs: FC<{ overview: Overview }> = ({ overview: { waits, wai
         </li>
       ))}
     </ul>
-    {!waits_whole && <p class="muted">There are more; only a limited number is known by name.</p>}
+    {!waits_complete && <p class="muted">There are more; only a limited number is known by name.</p>}
   </Section>
 );
 
@@ -322,7 +322,7 @@ export const Workers: FC<{ overview: Overview }> = ({ overview: { workers, at } 
 };
 
 export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
-  overview: { callers, settings, held },
+  overview: { callers, settings, paused },
   onDone,
 }) => (
   <Section id="callers" title="Callers today">
@@ -333,7 +333,7 @@ export const Callers: FC<{ overview: Overview; onDone(): void }> = ({
     <ul class="entries">
       {callers.map(({ key, label = key, started, running, bytes, failing, rows }) => {
         const isBlocked = settings.blocked.includes(label);
-        const isPausedCaller = held.callers.includes(key);
+        const isPausedCaller = paused.callers.includes(key);
         return (
           <li key={`${key} ${isBlocked} ${isPausedCaller}`}>
             <span>

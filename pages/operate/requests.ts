@@ -1,9 +1,8 @@
 /** The requests of the operators' page to the edge. */
-import type { Action, ActionState, Filter, Overview, Span, TrailEntry } from "../../features/operators/calls.ts";
-import type { oneJob } from "../../features/operators/one-job.ts";
+import type { Action, ActionState, AuditEntry, Filter, OneJob, Overview, Span } from "../../core/jobs/operators-api.ts";
 import { json, openSession } from "../lib/server.ts";
 
-export type { Action, ActionState, Filter, Overview, Span, TrailEntry };
+export type { Action, ActionState, AuditEntry, Filter, Overview, Span };
 
 /** A job that a filter finds. `at` is in milliseconds since the epoch. */
 export interface FoundJob {
@@ -14,21 +13,22 @@ export interface FoundJob {
   at: number;
 }
 
-interface WorkerReport {
+/** What workers have reported about a job. */
+interface JobReports {
   failure?: { reason: string; stack: string; worker: string; at: number };
   wait?: { state: string; says: string; worker: string; at: number };
 }
 
-export type OneJob = NonNullable<Awaited<ReturnType<typeof oneJob>>> &
-  WorkerReport & { args?: unknown; result?: unknown };
+export type ReportedJob = OneJob & JobReports;
 
 const get = async <T>(path: string, query: object = {}): Promise<T> =>
   json(await fetch(`/operate/${path}?${new URLSearchParams(JSON.parse(JSON.stringify(query)))}`));
 
 export const overview = (span: Span) => get<Overview & { who: string }>("overview", { span });
 export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
-export const job = (name: string, values: boolean) => get<OneJob>("job", { job: name, ...(values && { values: "1" }) });
-export const auditLog = (before?: number) => get<{ entries: TrailEntry[] }>("trail", { before });
+export const job = (name: string, values: boolean) =>
+  get<ReportedJob>("job", { job: name, ...(values && { values: "1" }) });
+export const auditLog = (before?: number) => get<{ entries: AuditEntry[] }>("audit-log", { before });
 const stateOf = (n: number) => get<ActionState>("action", { n });
 
 /** Requests an action, and waits until it is over. */

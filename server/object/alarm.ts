@@ -2,7 +2,6 @@ import type { ObjectSql, ObjectStorage } from "../../core/resonate/object-storag
 import type { Resonate } from "../engine/resonate.ts";
 import { type SweepPosition, sweep, sweepInterval } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";
-import type { FileSweep } from "./file-sweep.ts";
 import { logError } from "./log.ts";
 import type { Notes } from "./tables.ts";
 
@@ -12,6 +11,14 @@ const MAX_TICKS_PER_ALARM = 20;
 const FAILURE_PAUSE_MS = 1_000;
 const MAX_SWEEP_INTERVAL_MS = 86_400_000;
 
+/** Removes what the account keeps beside this object for jobs that are gone, a part at a time. */
+interface Sweep {
+  /** The time of the next part, in milliseconds since the epoch. */
+  readonly nextSweepAt: number;
+  /** Does one part if it is due. Never rejects. */
+  run(): Promise<void>;
+}
+
 interface AlarmParts {
   storage: ObjectStorage;
   sql: ObjectSql;
@@ -20,7 +27,7 @@ interface AlarmParts {
   resonate: Resonate;
   /** How long finished jobs are kept, in milliseconds; undefined means forever. */
   retention: number | undefined;
-  files: FileSweep;
+  files: Sweep;
   /** The end of the server's pause, in milliseconds since the epoch. */
   pausedUntil: () => number;
 }

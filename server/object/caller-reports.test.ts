@@ -1,19 +1,20 @@
 import { expect, test } from "vitest";
-import type { Reported } from "../../core/jobs/reports.ts";
+import type { ReportedJob } from "../../core/jobs/reports.ts";
 import { callsOf } from "../../core/resonate/object-calls.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { Change } from "../engine/records.ts";
 import { CallerReports } from "./caller-reports.ts";
 
 const KEY = "c0123456789abcdef.";
 
 test("large results that end while a caller's object is slow are not all held in memory, and all ends are reported", async () => {
-  const reportedEnds: Reported[][] = [];
+  const reportedEnds: ReportedJob[][] = [];
   const isFree = Promise.withResolvers<void>();
   const object = {
-    heard: async (_key: string, ended: readonly Reported[]) => {
+    "caller.noteReports": async (_key: string, ended: readonly ReportedJob[]) => {
       reportedEnds.push([...ended]);
       await isFree.promise;
+      return { done: undefined };
     },
   };
   const objects = { idFromName: () => ({}), get: () => callsOf(object) };

@@ -1,11 +1,11 @@
 /** Reports to the account's caller objects which of their jobs have finished, and which jobs durable functions started for them. */
 import { REQUEST_TAG } from "../../core/author/job.ts";
-import { callersOf, type Reported } from "../../core/jobs/reports.ts";
+import { callersOf, type ReportedJob } from "../../core/jobs/reports.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { isRoot, localId, splitKey } from "../../core/resonate/ids.ts";
-import { callerName, type Locatable } from "../../core/resonate/object-address.ts";
-import { methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
+import { CALLER_ROLE, type Locatable, objectName } from "../../core/resonate/object-address.ts";
+import { methodsInRole, type ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { sizeOf } from "../../core/resonate/size.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
@@ -26,7 +26,7 @@ export interface CallerObjects extends Locatable {
 
 /** The part of a caller's object that is used here. */
 interface CallerMethods {
-  heard(key: string, ended: readonly Reported[], started: readonly Reported[]): Promise<void>;
+  noteReports(key: string, ended: readonly ReportedJob[], started: readonly ReportedJob[]): Promise<void>;
 }
 
 interface CallerReportsOptions {
@@ -40,8 +40,8 @@ interface CallerReportsOptions {
 
 /** The jobs of one caller that have finished, and those that were started for it. */
 interface Batch {
-  ends: Reported[];
-  starts: Reported[];
+  ends: ReportedJob[];
+  starts: ReportedJob[];
   /** The size of the promises in full. */
   bytes: number;
 }
@@ -94,8 +94,8 @@ export class CallerReports {
     try {
       await durable();
       for (let batch = this.#takeBatch(key); batch; batch = this.#takeBatch(key)) {
-        const object = objects.get(objects.idFromName(callerName(namespace, key)));
-        await methodsOf<CallerMethods>(object).heard(key, batch.ends, batch.starts);
+        const object = objects.get(objects.idFromName(objectName(CALLER_ROLE, namespace, key)));
+        await methodsInRole<CallerMethods>(object, CALLER_ROLE).noteReports(key, batch.ends, batch.starts);
       }
     } catch {
       this.#waiting.delete(key); // The caller's object checks its jobs later.

@@ -3,7 +3,7 @@ import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { fetchFrom } from "../../core/resonate/object-address.ts";
 import { promise } from "../../test/contract/server.ts";
 import { TestObject, turns } from "../../test/support/object/test-object.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { ObjectServer } from "./object-server.ts";
 
 let host: TestObject;

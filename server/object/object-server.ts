@@ -6,6 +6,7 @@ import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { located, type ObjectAddress } from "../../core/resonate/object-address.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
+import { AccountSweep } from "../../features/files/account-sweep.ts";
 import type { FileBindings } from "../../features/files/location-in-workers.ts";
 import { Resonate } from "../engine/resonate.ts";
 import { Store } from "../engine/store.ts";
@@ -17,7 +18,6 @@ import { type CallerObjects, CallerReports } from "./caller-reports.ts";
 import { ContainerWorker } from "./execution/container.ts";
 import { MAX_TASKS_PER_FUNCTION, type RunnerNamespace, RunnerPool } from "./execution/runner-pool.ts";
 import { type OperateObjects, RunnerReports } from "./execution/runner-reports.ts";
-import { FileSweep } from "./file-sweep.ts";
 import { logError } from "./log.ts";
 import { type BackupEnv, OPERATE_PATH, Operator, type PausableServer } from "./operate.ts";
 import type { ObjectState } from "./platform.ts";
@@ -95,7 +95,13 @@ export class ObjectServer implements PausableServer {
       notes: this.#notes,
       resonate: this.#resonate,
       retention,
-      files: new FileSweep({ env, client, notes: this.#notes, retention }),
+      files: new AccountSweep({
+        env,
+        client,
+        notes: this.#notes,
+        retention,
+        onFailure: (error) => logError("files were not swept", { err: error }),
+      }),
       pausedUntil: () => this.#pausedUntil,
     });
     this.#streams = new PollStreams(this.#resonate, new ServingMark(this.#notes), durable);

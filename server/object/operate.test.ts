@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { newToken } from "../../cli/static-token.ts";
 import { promise } from "../../test/contract/server.ts";
 import { HEAD, TestObject, turns } from "../../test/support/object/test-object.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { MAX_TASKS_PER_FUNCTION } from "./execution/runner-pool.ts";
 
 let host: TestObject;

@@ -1,4 +1,4 @@
-import { type ObjectSql, openSchema } from "../../core/resonate/object-storage.ts";
+import { type ObjectSql, openSchemas } from "../../core/resonate/object-storage.ts";
 import { SCHEMA_VERSION, TABLES } from "../engine/schema.ts";
 
 /** The object's own settings, by name: the key, the time of the next sweep, the instance that serves streams. */
@@ -30,6 +30,6 @@ const NOTES_TABLE = "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT N
  * @throws {Error} if the object has tables of another version
  */
 export function openTables(sql: ObjectSql): Notes {
-  openSchema(sql, { name: "the Resonate object", version: SCHEMA_VERSION, tables: [NOTES_TABLE, ...TABLES] });
+  openSchemas(sql, [{ name: "the Resonate object", version: SCHEMA_VERSION, tables: [NOTES_TABLE, ...TABLES] }]);
   return new Notes(sql);
 }

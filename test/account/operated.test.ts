@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { callerAt } from "../auth/support.ts";
 import { operatorAt } from "../operate/support.ts";

@@ -1,7 +1,7 @@
 // A job's cost in rows of the Resonate object, as the platform counts and charges them. docs/deploy.md has the numbers.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { startWorker } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { connectTo, promise } from "../contract/server.ts";

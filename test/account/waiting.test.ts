@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { connectTo, promise } from "../contract/server.ts";
 import { inspectHeap } from "../support/heap.ts";
 

@@ -1,7 +1,7 @@
 /** A blocked caller's requests are refused at once, and its streams end soon, even at an edge of an earlier deployment. */
 import { expect, test } from "vitest";
-import { call, send } from "../closed/support.ts";
 import { type Notified, streamAt } from "../events/support.ts";
+import { call, send } from "../limits/support.ts";
 import { startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt } from "./support.ts";
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { Stack } from "../support/stack.ts";
 import { accept, startTaskStack, subscribe } from "../tasks/support.ts";
 import { bearerBindings, callerAt, type TestCaller } from "./support.ts";

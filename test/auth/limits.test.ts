@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestHarness } from "wrangler";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { Gate } from "../support/gate.ts";
 import { rpc, rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { exportSPKI, importJWK, type JWTPayload, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { type AuthorizationServer, claimsOf, now, startAuthorizationServer } from "./authorization-server.ts";
 import { bearer, listTools } from "./support.ts";
 

@@ -100,7 +100,7 @@ describe("a link", () => {
     const refused = await callFrom({ cookie, ...OWN }, "cancel_job", { job_names: ["timer_linked"] });
     expect(refused.status).toBe(401);
     // A link does not show who is notified of the job.
-    expect((await get("/pages/told?job=timer_linked", { cookie, ...OWN })).status).toBe(401);
+    expect((await get("/pages/subscribers?job=timer_linked", { cookie, ...OWN })).status).toBe(401);
     expect(Object.keys(job)).not.toContain("subscriptions");
   });
 

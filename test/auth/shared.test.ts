@@ -1,6 +1,6 @@
 /** Gatherings, which all callers share: each caller may give up only what it started, and the others keep their job. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { bearerBindings, callerAt, type TestCaller } from "./support.ts";

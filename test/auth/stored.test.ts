@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
 import { encodeValue } from "../../core/resonate/codec.ts";
-import { call, send } from "../closed/support.ts";
+import { call, send } from "../limits/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
@@ -94,7 +94,7 @@ test.each([
 ])("%s counts as the caller's stored bytes when the job ends", async (what, args) => {
   await using one = await startStack({
     resonate: stack.resonate,
-    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
     bindings: { ...bearerBindings({ eve: "token-of-eve" }), MAX_STORED_BYTES: String(LIMIT) },
   });
   const eve = callerAt(one.url, "token-of-eve");
@@ -113,7 +113,7 @@ test.each([
 ])("a job with much partial output that %s can be read as any, and its output counts", async (how, told, args) => {
   await using one = await startStack({
     resonate: stack.resonate,
-    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
     bindings: { ...bearerBindings({ mallory: "token-of-mallory" }), MAX_STORED_BYTES: "300000" },
   });
   const mallory = callerAt(one.url, "token-of-mallory");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { Browser, FrameLocator, Page } from "playwright-core";
 import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { inaccessible, startBrowser, TEST_TIMEOUT_MS, visit } from "../pages/browser.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { splitGeneration } from "../../core/resonate/ids.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { isAccount } from "../support/account.ts";
 import { client2025, currentClient } from "../support/clients.ts";
 import { type Stack, startStack } from "../support/stack.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkResonate } from "../../cli/doctor/check-resonate.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { connectTo, releaseOf } from "../contract/server.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { nowhere, of, serve, serveNewerRelease, serveWithLateTimers } from "./doctor.ts";

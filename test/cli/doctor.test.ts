@@ -8,7 +8,7 @@ import { checkMcp } from "../../cli/doctor/check-mcp.ts";
 import { checkWorker } from "../../cli/doctor/check-worker.ts";
 import type { Finding } from "../../cli/doctor/finding.ts";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { startWorker } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { type Stack, startStack } from "../support/stack.ts";

@@ -5,8 +5,8 @@ import { parseEnv } from "node:util";
 import { decodeProtectedHeader, importSPKI, jwtVerify } from "jose";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { startChild } from "../../cli/process/child.ts";
-import { run, waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { run, waitForAnswer, watch } from "../../testing/stack/program.ts";
 
 let dir: string;
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startJob } from "../../core/jobs/start.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
 import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
@@ -95,7 +95,7 @@ test("a blocked job is listed, and tried again by `retry`", async () => {
       /^titles: 1 under way, 1 blocked, 0 failing, 0 asking\n {2}blocked {2}titles_1: /,
     );
     expect(await command("retry", job.name, "titles_2")).toBe(
-      "titles_1: it is looked at again\ntitles_2: there is no such job\n",
+      "titles_1: it is checked again\ntitles_2: there is no such job\n",
     );
     await changed.waitForLog(job.name, "job blocked", 2);
   } finally {

@@ -4,7 +4,7 @@ import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
 import { callerOf } from "../../core/author/caller.ts";
 import { startRecordId } from "../../core/resonate/ids.ts";
-import { run } from "../../testing/simulation/program.ts";
+import { run } from "../../testing/stack/program.ts";
 import { type Resonate, resonateAt, startResonate } from "../support/resonate.ts";
 import { type ProtectedResonate, startProtectedResonate } from "./protected-resonate.ts";
 

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type CryptoKey, errors, exportSPKI, generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { startChild } from "../../cli/process/child.ts";
-import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { waitForAnswer, watch } from "../../testing/stack/program.ts";
 import { startResonate } from "../support/resonate.ts";
 
 /** A Resonate server that requires tokens. */

@@ -10,7 +10,7 @@
 import type { ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { newSecret, startReceiver } from "../events/receiver.ts";
 import { eventsAt, type Notified, streamAt } from "../events/support.ts";

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LINES, MOST_LINES } from "../../core/resonate/connection/protocol.ts";
 import { timerTags } from "../../core/resonate/connection/server-rules.ts";
 import { cleanUpId, journalEntryId } from "../../core/resonate/ids.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { action, head, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;

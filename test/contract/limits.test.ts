@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { promise, startServer, unique } from "./server.ts";
 
 test("one connection too many is refused with 503, until one is closed", async () => {

@@ -5,7 +5,7 @@ import { moveRows } from "../../cli/backup/move-rows.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { promise, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;

@@ -1,7 +1,7 @@
 // The rules that differ between releases of the server. The embedded server follows those of 0.9.8.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { action, promise, type Release, releaseOf, type Server, startServer, unique } from "./server.ts";
 
 let server: Server;

@@ -7,7 +7,7 @@ import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { LINES } from "../../core/resonate/connection/protocol.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startResonate } from "../support/resonate.ts";
 
 export interface Answer {

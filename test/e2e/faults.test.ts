@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { Fault } from "../../tools/weather/sample-archive/faults.ts";
 import { isRunner } from "../support/account.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";

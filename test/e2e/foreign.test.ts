@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { feedEntryId, journalEntryId } from "../../core/resonate/ids.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

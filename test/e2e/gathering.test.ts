@@ -1,6 +1,6 @@
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { client2025, currentClient, type McpClient } from "../support/clients.ts";
 import { type Month, monthsOfItsOwn, servedBody } from "../support/months.ts";
 import { rpcHeaders } from "../support/rpc.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { client2025, currentClient } from "../support/clients.ts";
 import { startGate } from "../support/gate.ts";
 import { SEATTLE, servedBody } from "../support/months.ts";

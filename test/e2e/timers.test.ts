@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { CLIENTS, client2025, currentClient, type McpClient } from "../support/clients.ts";
 import { monthsOfItsOwn } from "../support/months.ts";
 import { type Stack, startStack } from "../support/stack.ts";

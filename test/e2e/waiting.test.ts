@@ -1,7 +1,7 @@
 import { get } from "node:http";
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { CLIENTS, currentClient, type McpClient } from "../support/clients.ts";
 import type { Gate } from "../support/gate.ts";
 import { rpcHeaders, rpcMessage } from "../support/rpc.ts";

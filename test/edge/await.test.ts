@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
 import { ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";
 

@@ -1,5 +1,5 @@
 /** An edge whose `CallerObject` has code that takes and returns what only the runtime can pass on. */
-import { methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
+import { callsOf, methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { RpcTarget } from "../../functions/objects/durable-object.ts";
 import { lazyObject } from "../../functions/objects/lazy-objects.ts";
 
@@ -38,7 +38,7 @@ class Code {
   }
 }
 
-export class CallerObject extends lazyObject(async () => new Code()) {}
+export class CallerObject extends lazyObject(async () => callsOf(new Code())) {}
 
 /** The methods as a caller sees them: each answers later. */
 type Remote = {

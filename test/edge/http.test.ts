@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createConnection } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { JSON_HEADERS, send } from "../closed/support.ts";
+import { JSON_HEADERS, send } from "../limits/support.ts";
 import { CLIENTS } from "../support/clients.ts";
 import type { Gate } from "../support/gate.ts";
 import { type GatedStack, startGatedStack } from "../support/stack.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { retryJob } from "../../core/jobs/retry-job.ts";
 import { newestGeneration, startJob } from "../../core/jobs/start.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { withGeneration } from "../../core/resonate/ids.ts";
-import { retryJob } from "../../features/operators/retry.ts";
 import { timer } from "../../tools/timer/timer.ts";
 import { type Scene, startScene } from "./support.ts";
 

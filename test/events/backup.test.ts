@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt, streamAt } from "./support.ts";
@@ -16,7 +16,7 @@ const ENDED = { name: "job.ended" };
 const operator = newToken();
 
 test("a restore brings back events and web hooks, with older cursors truncated, but not those of a forgotten caller", async () => {
-  const dir = await mkdtemp(join(tmpdir(), "rooms-"));
+  const dir = await mkdtemp(join(tmpdir(), "caller-rows-"));
   const start = async (name: string) => {
     const data = join(dir, name);
     await mkdir(data, { recursive: true });
@@ -45,7 +45,7 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await ada.start(...timer("before"));
     await until("the delivery", () => delivered.length === 1, 60_000);
     expect(await ada.poll({ ...ENDED, cursor })).toMatchObject({ truncated: false, events: [{}] });
-    expect((await fetch(`${edge.url}/operate/rooms`)).status).toBe(401);
+    expect((await fetch(`${edge.url}/operate/callers`)).status).toBe(401);
     await command("backup", "--url", edge.url, "--out", first);
     const actives: unknown[] = [];
     const leave = new AbortController();
@@ -58,8 +58,8 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await command("forget", "bob", "--url", edge.url, "--apply");
     await command("backup", "--url", edge.url, "--out", again);
     // A command makes several requests, and is one entry.
-    const trail = await fetch(`${edge.url}/operate/trail`, { headers: bearer(operator.token) });
-    const { entries } = (await trail.json()) as { entries: { who: string; what: string; about: object }[] };
+    const auditLog = await fetch(`${edge.url}/operate/audit-log`, { headers: bearer(operator.token) });
+    const { entries } = (await auditLog.json()) as { entries: { who: string; what: string; about: object }[] };
     expect(entries.map(({ who, what, about }) => [who, what, about])).toEqual([
       ["op", "backup", {}],
       ["op", "forget", { caller: "bob" }],
@@ -71,7 +71,7 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
     await listening;
   }
   const rooms = async (file: string) =>
-    new Set((await readFile(file, "utf8")).split("\n").flatMap((line) => /"room":"(.*?)"/.exec(line)?.[1] ?? []));
+    new Set((await readFile(file, "utf8")).split("\n").flatMap((line) => /"caller":"(.*?)"/.exec(line)?.[1] ?? []));
   expect([(await rooms(first)).size, (await rooms(again)).size]).toEqual([2, 1]);
 
   // Restores to a local folder first, and from there to the second deployment.
@@ -79,8 +79,8 @@ test("a restore brings back events and web hooks, with older cursors truncated, 
   await command("backup", "--data", join(dir, "machine"), "--out", first);
   await using edge = await start("second");
   await command("restore", "--from", first, "--url", edge.url);
-  const trail = await fetch(`${edge.url}/operate/trail`, { headers: bearer(operator.token) });
-  expect(await trail.json()).toMatchObject({ entries: [{ who: "op", what: "restore" }] });
+  const auditLog = await fetch(`${edge.url}/operate/audit-log`, { headers: bearer(operator.token) });
+  expect(await auditLog.json()).toMatchObject({ entries: [{ who: "op", what: "restore" }] });
   await using ada = await eventsAt(`${edge.url}/mcp`, TOKENS.ada);
   const page = await ada.poll({ ...ENDED, cursor });
   expect(page).toMatchObject({ truncated: true, events: [{ eventId: "ended_timer_before" }] });

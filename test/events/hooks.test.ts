@@ -1,7 +1,7 @@
 /** Events by web hook: receivers are verified and public, deliveries are signed and survive crashes. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { receive } from "../../docs/examples/receiver.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { startBrowser, visit } from "../pages/browser.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
@@ -88,11 +88,11 @@ test("a caller can see its subscriptions on pages and end them; another caller c
   await ada.start(...timer("unwatched"));
   await until("the delivery", () => delivered.length > 0);
   const told = (token: string, path = "", init: RequestInit = {}) =>
-    fetch(`${stack.origin}/pages/told${path}`, { ...init, headers: { ...bearer(token), ...init.headers } });
+    fetch(`${stack.origin}/pages/subscribers${path}`, { ...init, headers: { ...bearer(token), ...init.headers } });
   const own = { "sec-fetch-site": "same-origin" };
   const status = { active: true, lastDeliveryAt: expect.any(String), lastError: null };
   const { host } = new URL(url);
-  const seen = { id, name: "job.ended", host, narrowed: { jobNames: ["timer_watched"] }, status };
+  const seen = { id, name: "job.ended", host, filter: { jobNames: ["timer_watched"] }, status };
   const shown = await until("the delivery to be noted", async () => {
     const text = await (await told(TOKENS.ada)).text();
     return JSON.parse(text).subscriptions[0]?.status.lastDeliveryAt ? text : undefined;

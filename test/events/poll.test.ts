@@ -1,6 +1,6 @@
 /** Events of a caller's jobs, polled and streamed, with durable cursors. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
 import { reportToken } from "../../core/jobs/reports.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
-import { send } from "../closed/support.ts";
+import { send } from "../limits/support.ts";
 import { type GatedStack, startGatedStack } from "../support/stack.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
   stack = await startGatedStack({
     workers: 0,
     env,
-    programs: { edge: "test/closed/fixture/closed-edge.ts", worker: "test/closed/fixture/closed-worker.ts" },
+    programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
     bindings: {
       ...bearerBindings(TOKENS),
       ALLOW_LOOPBACK_CALLBACKS: "1",

@@ -14,7 +14,7 @@ import { researchRun } from "../../docs/examples/research/research.run.ts";
 import { tripRun } from "../../docs/examples/trip/trip.run.ts";
 import { watchRun } from "../../docs/examples/watch/watch.run.ts";
 import { type ReplayOptions, replay, startStack } from "../../testing/index.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startServices } from "./services.ts";
 
 let services: Awaited<ReturnType<typeof startServices>>;

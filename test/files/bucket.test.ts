@@ -8,7 +8,7 @@ import { createTestHarness } from "wrangler";
 import { folderOf } from "../../features/files/kept-files.ts";
 import type { Bucket } from "../../features/files/storage/r2.ts";
 import { s3Of } from "../../features/files/storage/s3.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { rpc } from "../support/rpc.ts";
 import { startStack } from "../support/stack.ts";

@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { isIdle } from "../../infra/container/wake.ts";
-import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
 

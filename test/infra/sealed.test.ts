@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { encodeValue } from "../../core/resonate/codec.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { currentClient } from "../support/clients.ts";
 import { type StackPart, startStack } from "../support/stack.ts";
 

@@ -4,8 +4,8 @@ import { join, resolve } from "node:path";
 import { execa } from "execa";
 import { describe, expect, test, vi } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
-import { run, waitForAnswer } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { run, waitForAnswer } from "../../testing/stack/program.ts";
 import { folder, makeProject } from "./project.ts";
 
 // Some of these tests start whole stacks, several at once.

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Bundle, bundleEdge } from "../../cli/bundle/bundle.ts";
 import { serveBundle, startEdge } from "../../cli/launcher/local-edge.ts";
 import { startChild } from "../../cli/process/child.ts";
-import { until, watch } from "../../testing/simulation/program.ts";
+import { until, watch } from "../../testing/stack/program.ts";
 import { CLIENTS } from "../support/clients.ts";
 import { edgeStart } from "../support/edge-start.ts";
 import { descendants, gone } from "./launcher.ts";

@@ -4,8 +4,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { resolve } from "node:path";
 import { execa } from "execa";
 import { startChild } from "../../cli/process/child.ts";
-import { type Program, until, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { type Program, until, watch } from "../../testing/stack/program.ts";
 
 /** A launcher as a user starts it, and the processes that it has started. */
 export interface Launcher extends Program {

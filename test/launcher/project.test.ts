@@ -5,8 +5,8 @@ import { request } from "node:http";
 import { expect, test, vi } from "vitest";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
-import { run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { launch } from "./launcher.ts";
 import { folder, makeProject } from "./project.ts";
 

@@ -1,6 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { rpc } from "../support/rpc.ts";
 import { CAPABILITIES } from "../tasks/support.ts";

@@ -1,10 +1,10 @@
-/** The trail shows who accepted a wrapped server's changed list of tools, when, and with which changes. */
+/** The audit log shows who accepted a wrapped server's changed list of tools, when, and with which changes. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test, vi } from "vitest";
-import { run } from "../../testing/simulation/program.ts";
+import { run } from "../../testing/stack/program.ts";
 import { readSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { projectOf } from "../wrap/support.ts";
 import { operatorAt, startOperated } from "./support.ts";
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 150_000 });
 
 const tool = (name: string, description: string) => ({ name, description, inputSchema: { type: "object" } });
 
-test("each acceptance is once in the trail of the deployment that lists the tools, and changes without one are not", async () => {
+test("each acceptance is once in the audit log of the deployment that lists the tools, and changes without one are not", async () => {
   const file = join(await mkdtemp(join(tmpdir(), "accepted-")), "tools.json");
   const become = (...tools: object[]) => writeFile(file, JSON.stringify(tools));
   await become(tool("read", "Reads."));
@@ -30,13 +30,13 @@ test("each acceptance is once in the trail of the deployment that lists the tool
   const bindings: Record<string, string> = { WRAP_OPTIONS: JSON.stringify(options), WRAP_SNAPSHOT: await listed() };
   const programs = { edge: "test/wrap/wrap-edge.ts", worker: "" };
   await using stack = await startOperated({ bindings, programs, workers: 0 });
-  const trail = async () => (await operatorAt(stack.origin).get("trail", { after: "0" })).entries;
+  const auditLog = async () => (await operatorAt(stack.origin).get("audit-log", { after: "0" })).entries;
   const deployed = async () => {
     bindings.WRAP_SNAPSHOT = await listed();
     await stack.edge.kill();
     await stack.edge.start();
   };
-  expect(await trail()).toEqual([]);
+  expect(await auditLog()).toEqual([]);
 
   await become(tool("read", "Reads all."), tool("leak", "Is new."));
   expect(await synced()).toContain("Held back until");
@@ -50,7 +50,7 @@ test("each acceptance is once in the trail of the deployment that lists the tool
     what: "list of tools accepted",
     about: { server: "shifting", at: expect.stringMatching(/^20.*Z$/), changes },
   });
-  const entries = await trail();
+  const entries = await auditLog();
   expect(entries).toMatchObject([
     accepted('~ read description: "Reads." → "Reads all."'),
     accepted(expect.stringMatching(/^\+ leak is new: .*"Is new\."/)),
@@ -63,5 +63,5 @@ test("each acceptance is once in the trail of the deployment that lists the tool
   await become(tool("leak", "Is new."));
   await synced();
   await deployed();
-  expect((await trail()).slice(3)).toMatchObject([{ what: "tools changed", about: { removed: ["read"] } }]);
+  expect((await auditLog()).slice(3)).toMatchObject([{ what: "tools changed", about: { removed: ["read"] } }]);
 });

@@ -1,6 +1,6 @@
 /** An operator sees failures, finds their cause and acts on jobs, on the whole stack with workers' reports. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { SEATTLE } from "../support/months.ts";
 import type { Stack } from "../support/stack.ts";
@@ -64,7 +64,7 @@ test("in an incident, failures are grouped by reason, can be examined, and are a
   expect(Object.keys(results)).toEqual(expect.arrayContaining(again));
   expect((await operator.get("jobs", filter)).count).toBe(0);
 
-  const { entries } = await operator.get("trail");
+  const { entries } = await operator.get("audit-log");
   const said = entries.map(({ who, what }: { who: string; what: string }) => `${who}: ${what}`);
   expect(said).toEqual(["this machine: retry: done", "this machine: retry", "this machine: values read"]);
 });
@@ -100,7 +100,7 @@ test("an operator stops and allows starts, and pauses and resumes jobs, on the c
   );
 
   await operate("pause", "--all");
-  expect((await operate("overview")).held).toEqual({ all: true, callers: [], jobs: [] });
+  expect((await operate("overview")).paused).toEqual({ all: true, callers: [], jobs: [] });
   // A worker learns of the pause within some seconds.
   const held = await until("a job to be held back", async () => {
     const name = `timer_held ${Date.now()}`;
@@ -110,7 +110,7 @@ test("an operator stops and allows starts, and pauses and resumes jobs, on the c
   });
   await operate("pause", held);
   await operate("resume", "--all");
-  expect((await operate("overview")).held).toMatchObject({ jobs: [held] });
+  expect((await operate("overview")).paused).toMatchObject({ jobs: [held] });
   expect(await statusOf(held)).toBe("running");
   await operate("resume", held);
   await until("it to end", async () => (await statusOf(held)) === "complete" || undefined);
@@ -119,7 +119,7 @@ test("an operator stops and allows starts, and pauses and resumes jobs, on the c
   expect(await statusOf(long.job_name)).toBe("cancelled");
 });
 
-test("an action that the edge's death interrupts is finished when the edge is back, and is in the trail once", async () => {
+test("an action that the edge's death interrupts is finished when the edge is back, and is in the audit log once", async () => {
   const operator = operatorAt(stack.origin);
   const caller = callerAt(stack.url, "");
   const months = Array.from({ length: 24 }, (_, i) => ({
@@ -133,10 +133,10 @@ test("an action that the edge's death interrupts is finished when the edge is ba
     async () => (await operator.get("jobs")).count === names.length || undefined,
   );
   stack.archive.control.clear();
-  const { entries } = await operator.get("trail", { limit: "1" });
+  const { entries } = await operator.get("audit-log", { limit: "1" });
   const acting = operator.act({ do: "retry", filter: {}, from: "start" }).catch(() => {});
   await until("it to be noted", async () => {
-    const { entries: now } = await operator.get("trail", { limit: "1" });
+    const { entries: now } = await operator.get("audit-log", { limit: "1" });
     return now[0].n > entries[0].n || undefined;
   });
   await stack.edge.kill();
@@ -150,6 +150,6 @@ test("an action that the edge's death interrupts is finished when the edge is ba
   }
   const { statuses } = await caller.call("probe_status", { job_names: names.map((name) => `${name}~3`) });
   expect(statuses.every(({ status }: { status: string }) => status === "not_found")).toBe(true);
-  const { entries: later } = await operator.get("trail", { after: String(entries[0].n) });
+  const { entries: later } = await operator.get("audit-log", { after: String(entries[0].n) });
   expect(later.map(({ what }: { what: string }) => what)).toEqual(["retry", "retry: done"]);
 });

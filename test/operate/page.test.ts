@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import type { Browser, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { callerAt } from "../auth/support.ts";
 import { inaccessible, poll, startBrowser, visit } from "../pages/browser.ts";
 import { SEATTLE } from "../support/months.ts";
@@ -69,10 +69,10 @@ describe.runIf(browser)("in a browser", () => {
     await page.getByText("Done: 6 of 6.").waitFor();
     const { results } = await caller.call("await_result", { job_names: names.map((name) => `${name}~2`) });
     expect(Object.keys(results)).toHaveLength(6);
-    await page.getByRole("link", { name: "Audit trail" }).click();
+    await page.getByRole("link", { name: "Audit log" }).click();
     await page.getByText("values read").waitFor();
     await page.getByRole("rowheader", { name: /^retry: done/ }).waitFor();
-    if (pictures) await page.screenshot({ path: `${pictures}/operate-trail.png`, fullPage: true });
+    if (pictures) await page.screenshot({ path: `${pictures}/operate-audit-log.png`, fullPage: true });
     expect([...visitor.complaints]).toEqual([]);
 
     // A link that was cut off on its way.

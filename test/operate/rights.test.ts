@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { callerOf } from "../../core/author/caller.ts";
 import { Seal } from "../../functions/auth/seal.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { claimsOf, startAuthorizationServer } from "../auth/authorization-server.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 
@@ -17,7 +17,7 @@ const VIEW_KEY = "v".repeat(40);
 const RESONATE_URL = "http://127.0.0.1:9";
 const callers = bearerBindings({ bob: "token-of-bob" });
 const OPERATORS = { ...callers, RESONATE_URL, VIEW_KEY, OPERATOR_TOKENS: JSON.stringify([{ name: "ada", sha256 }]) };
-const PATHS = ["overview", "jobs", "job?job=timer_tea", "trail", "action?n=1", "metrics"];
+const PATHS = ["overview", "jobs", "job?job=timer_tea", "audit-log", "action?n=1", "metrics"];
 const SAME = { "sec-fetch-site": "same-origin" };
 
 /** The status of a request, which may have headers that `fetch` forbids. */
@@ -89,7 +89,7 @@ test("without an operator's token nobody sees or does anything", async () => {
       { method: "POST", headers: { "sec-fetch-site": "cross-site", ...bearer(TOKEN) } },
     ],
     ["signing in without a page", at("session"), { method: "POST", headers: bearer(TOKEN) }],
-    ["rooms", at("rooms"), { headers: bearer("token-of-bob") }],
+    ["callers", at("callers"), { headers: bearer("token-of-bob") }],
     ["an additional slash", `${edge.url}/operate/overview/`, {}],
     ["a slash in the middle", `${edge.url}/operate//overview`, {}],
     ["dots", `${edge.url}/operate/x/../overview`, {}],
@@ -105,8 +105,8 @@ test("without an operator's token nobody sees or does anything", async () => {
 
   const own = await fetch(at("overview"), { headers: bearer(TOKEN) });
   expect([own.status, ((await own.json()) as { who: string }).who]).toEqual([200, "ada"]);
-  const trail = await fetch(at("trail"), { headers: bearer(TOKEN) });
-  expect(await trail.json()).toEqual({ entries: [] });
+  const auditLog = await fetch(at("audit-log"), { headers: bearer(TOKEN) });
+  expect(await auditLog.json()).toEqual({ entries: [] });
 });
 
 test("a browser stays signed in as an operator for its own pages, until the token is no longer listed", async () => {

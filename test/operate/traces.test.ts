@@ -1,7 +1,7 @@
 /** One trace for each job, from the caller's span through edge and worker to the job's requests, with conventional names. */
 import { expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { attribute, type Span, startCollector } from "../support/collector.ts";
 import { SEATTLE } from "../support/months.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startStack, type TestStack } from "../../testing/index.ts";
-import { run } from "../../testing/simulation/program.ts";
+import { run } from "../../testing/stack/program.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 
 const HOUR = 3_600_000;

@@ -1,7 +1,7 @@
 /** The front page in a real browser: how to connect, and the state of the deployment's parts. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { poll, startBrowser, type Visitor, visit } from "./browser.ts";

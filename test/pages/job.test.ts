@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { execa } from "execa";
 import type { Browser, BrowserContext, Request } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import { NO_CANVAS, startBrowser, TEST_TIMEOUT_MS } from "./browser.ts";
 import { foreignRequests, jobPath, type Site, startSite, waitForState } from "./site.ts";

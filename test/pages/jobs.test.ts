@@ -4,7 +4,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { childOf } from "../../core/resonate/codec.ts";
 import { journalEntryId } from "../../core/resonate/ids.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
 import { inaccessible, poll, startBrowser, TEST_TIMEOUT_MS, type Visitor } from "./browser.ts";

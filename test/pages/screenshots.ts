@@ -4,7 +4,7 @@
  */
 import { copyFile, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";
 import { startTaskStack } from "../tasks/support.ts";

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { buildPages, pagesFolder } from "../../cli/build/pages.ts";
+import { buildPages, pagesFolder } from "../../cli/bundle/pages.ts";
 
 export const PAGES = ["index.html", "jobs.html", "job.html"];
 

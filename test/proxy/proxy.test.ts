@@ -8,9 +8,9 @@ import { Client as Client2025 } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport as StdioClientTransport2025 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { until } from "../../testing/stack/program.ts";
 import { rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { CAPABILITIES } from "../tasks/support.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";

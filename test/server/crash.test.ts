@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type Program, run, until } from "../../testing/simulation/program.ts";
+import { type Program, run, until } from "../../testing/stack/program.ts";
 import { action, connectTo, promise, type Server } from "../contract/server.ts";
 import { EMBEDDED } from "../support/resonate.ts";
 

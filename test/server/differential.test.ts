@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryState } from "../../server/engine/memory-state.ts";
 import type { Operation } from "../../server/engine/records.ts";
 import { carryOut } from "../../server/engine/state-machine.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { connectTo, releaseOf, type Server, unique } from "../contract/server.ts";
 import { acceptedBy010, anyRequest, type RequestMaker } from "./histories.ts";
 

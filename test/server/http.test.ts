@@ -2,7 +2,7 @@ import { connect as connectSocket } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { MemoryState } from "../../server/engine/memory-state.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { head, promise, type Server, startServer, unique } from "../contract/server.ts";
 import { anyRequest } from "./histories.ts";
 

@@ -1,6 +1,6 @@
 // Only the Node host needs this check, because every page in a browser on this machine can reach its port.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { connectTo, head, promise, type Server } from "../contract/server.ts";
 
 let server: Server;

@@ -13,8 +13,8 @@ import { Store } from "../../server/engine/store.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { InvalidRequest, parseRequest } from "../../server/wire/requests.ts";
-import { waitForAnswer, watch } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { waitForAnswer, watch } from "../../testing/stack/program.ts";
 import { connectTo, releaseOf } from "../contract/server.ts";
 import { acceptedBy010, type TimedStep, timedHistory } from "./histories.ts";
 

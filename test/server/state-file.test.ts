@@ -8,7 +8,7 @@ import { Engine } from "../../server/engine/engine.ts";
 import { Store } from "../../server/engine/store.ts";
 import { openDatabase, StartError } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
-import { type Program, run } from "../../testing/simulation/program.ts";
+import { type Program, run } from "../../testing/stack/program.ts";
 import { promise } from "../contract/server.ts";
 
 let dir: string;

@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { chown, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { until } from "../../testing/stack/program.ts";
 
 /** Folders that may have its programs: those of the PATH, and Debian's. */
 const folders = [...(process.env.PATH ?? "").split(":"), ...[17, 16, 15].map((n) => `/usr/lib/postgresql/${n}/bin`)];

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response, type TaskRecord } from "@resonatehq/sdk";
-import { type Program, run, until, waitForAnswer } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { type Program, run, until, waitForAnswer } from "../../testing/stack/program.ts";
 
 /** A Resonate server, and the calls that a test makes to it. */
 export interface Resonate extends AsyncDisposable {

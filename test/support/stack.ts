@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
-import { watch } from "../../testing/simulation/program.ts";
+import { watch } from "../../testing/stack/program.ts";
 import { disposePart, part, type StackPart } from "../../testing/stack/stack-part.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";

@@ -1,6 +1,6 @@
 /** Cancelling a range starts no further months and ends those that nobody else wants. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { TASKS } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";

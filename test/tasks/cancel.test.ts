@@ -1,6 +1,6 @@
 /** Cancelling stops a job that sleeps, retries or waits for an answer for good, and leaves an ended job as it is. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { isRunner } from "../support/account.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";

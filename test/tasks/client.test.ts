@@ -1,6 +1,6 @@
 /** The Tasks extension's own client against the product. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { SEATTLE } from "../support/months.ts";
 import type { Stack } from "../support/stack.ts";
 import { openSession } from "./fixture/session.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { type Gate, startGate } from "../support/gate.ts";
 import { type Month, monthsOfItsOwn } from "../support/months.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";

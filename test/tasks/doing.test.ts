@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { feedEntryId } from "../../core/resonate/ids.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { startGate } from "../support/gate.ts";
 import { TASKS } from "../support/rpc.ts";

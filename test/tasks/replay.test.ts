@@ -7,7 +7,7 @@ import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { feedEntryId, journalEntryId } from "../../core/resonate/ids.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ALIVE } from "../../features/crash-loop/crash-loop.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { jobStore } from "../support/job-store.ts";

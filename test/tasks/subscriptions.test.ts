@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Codec } from "@resonatehq/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { journalEntryId } from "../../core/resonate/ids.ts";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { Gate } from "../support/gate.ts";
 import { SEATTLE } from "../support/months.ts";
 import { rpc } from "../support/rpc.ts";

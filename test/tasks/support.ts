@@ -1,5 +1,5 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { rpc, rpcHeaders, rpcMessage, TASKS } from "../support/rpc.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 

@@ -1,7 +1,7 @@
 /** Measures what runs for one call, after a warm-up: at the edge in this process, and in a worker of its own. */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import { startWorker } from "../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { SEATTLE } from "../support/months.ts";

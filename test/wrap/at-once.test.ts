@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { COUNTING, type HttpServer, serve } from "./servers.ts";

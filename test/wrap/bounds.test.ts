@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { LOG_LEVEL_META_KEY, type Progress } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 import { COUNTING, serve } from "./servers.ts";

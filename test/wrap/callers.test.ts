@@ -3,7 +3,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { bearer, bearerBindings } from "../auth/support.ts";
 import { COUNTING, serve } from "./servers.ts";

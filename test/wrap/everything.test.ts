@@ -2,7 +2,7 @@
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../testing/simulation/program.ts";
+import { until } from "../../testing/stack/program.ts";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import type { WrapOptions } from "../../wrap/index.ts";
 import { subscribe } from "../tasks/support.ts";

@@ -1,7 +1,7 @@
 /** The servers that tests wrap, each in its own process. */
 import { join } from "node:path";
-import { type Program, run, until } from "../../testing/simulation/program.ts";
 import { freePort } from "../../testing/stack/port.ts";
+import { type Program, run, until } from "../../testing/stack/program.ts";
 
 export const EVERYTHING = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
 export const FILESYSTEM = join(process.cwd(), "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");

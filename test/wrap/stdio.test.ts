@@ -6,7 +6,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, test } from "vitest";
 import type { Finding } from "../../cli/doctor/finding.ts";
-import { run, until } from "../../testing/simulation/program.ts";
+import { run, until } from "../../testing/stack/program.ts";
 import { COUNTING, FILESYSTEM } from "./servers.ts";
 import { connect, structuredOf, wrappedStack } from "./support.ts";
 

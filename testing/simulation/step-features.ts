@@ -1,9 +1,11 @@
 /** What features do around the steps of simulated jobs. */
+import { createHash } from "node:crypto";
 import type { JournalRecord } from "../../core/engine/journal.ts";
 import type { StepFeature } from "../../core/engine/step-feature.ts";
 import { atMostOnce } from "../../features/at-most-once/step.ts";
-import type { KeptFiles } from "../../features/files/kept-files.ts";
+import { KeptFiles } from "../../features/files/kept-files.ts";
 import { files } from "../../features/files/step.ts";
+import { memoryStore } from "../../features/files/storage/memory.ts";
 import { resumedSteps } from "../../features/resume/step.ts";
 import { stepLimits, type TakeLimit } from "../../features/step-limits/step.ts";
 import { jobStorageLimit } from "../../features/storage-limit/step.ts";
@@ -30,6 +32,14 @@ export function stepFeatures({
     atMostOnce,
     jobStorageLimit,
   ];
+}
+
+/** The files of one simulated job, in memory. */
+export const filesInMemory = (): KeptFiles => new KeptFiles({ objects: memoryStore(), hash: hashOfFile });
+
+function hashOfFile() {
+  const hash = createHash("sha256");
+  return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
 }
 
 const unlimited: TakeLimit = async () => () => {};

@@ -1,5 +1,4 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
-import { createHash } from "node:crypto";
 import { toStored } from "../../core/author/values.ts";
 import { LeaseLost, SETTLED } from "../../core/engine/job-lease.ts";
 import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
@@ -10,12 +9,10 @@ import { fromBase64 } from "../../core/resonate/base64.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, runId } from "../../core/resonate/ids.ts";
-import { KeptFiles } from "../../features/files/kept-files.ts";
-import { memoryStore } from "./memory-store.ts";
 import type { Dependencies, Plan } from "./plan.ts";
 import { CLEANUP_MS, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
-import { stepFeatures } from "./step-features.ts";
+import { filesInMemory, stepFeatures } from "./step-features.ts";
 import { CLOCK_START, type ProcessClock, TestClock } from "./test-clock.ts";
 
 export interface TrialResult {
@@ -61,7 +58,7 @@ export const trial = (
 class Trial {
   readonly #clock = new TestClock();
   readonly #sim = new Simulation(this.#clock);
-  readonly #files = new KeptFiles({ objects: memoryStore(), hash: hashOfFile });
+  readonly #files = filesInMemory();
   readonly #create: CreateFunction;
   readonly #args: unknown;
   readonly #dependencies: Dependencies;
@@ -348,9 +345,4 @@ function purposeOf(kind: string, data: object): string {
   }
   if (kind === "promise.get") return `a read of ${id}`;
   return kind === "task.suspend" ? "the suspension" : "the result of the job";
-}
-
-function hashOfFile() {
-  const hash = createHash("sha256");
-  return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
 }

@@ -2,18 +2,18 @@
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { put } from "../../cli/build/put.ts";
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
 import { readConfiguration } from "../../cli/bundle/configuration.ts";
+import { put } from "../../cli/bundle/put.ts";
 import { filesIn } from "../../cli/launcher/data-directory.ts";
 import { spawnEdge } from "../../cli/launcher/local-edge.ts";
 import { EDGE_ENVIRONMENT } from "../../cli/launcher/stack.ts";
 import { programPath } from "../../cli/package.ts";
 import { configurationOf, edgeOf, readProject } from "../../cli/project.ts";
 import { WORKER_ENVIRONMENT } from "../../worker/config.ts";
-import { type Program, run, waitForAnswer, watch } from "../simulation/program.ts";
 import { CLOCK_PATH } from "../time/movable-edge.ts";
 import type { Time } from "../time/stack-time.ts";
+import { type Program, run, waitForAnswer, watch } from "./program.ts";
 
 type Variables = Record<string, string>;
 

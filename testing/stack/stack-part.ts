@@ -1,5 +1,5 @@
 import type { Cleanups } from "../../cli/process/cleanups.ts";
-import type { Program } from "../simulation/program.ts";
+import type { Program } from "./program.ts";
 
 /**
  * One process of a stack. A test can stop it and start it again.

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { startStack, ToolCallFailed } from "../index.ts";
-import { until } from "../simulation/program.ts";
 import { freePort } from "./port.ts";
+import { until } from "./program.ts";
 
 const DAY_SECONDS = 86_400;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type LogLine, type Program, run, until } from "../simulation/program.ts";
+import { type LogLine, type Program, run, until } from "./program.ts";
 
 /**
  * A worker in its own process.

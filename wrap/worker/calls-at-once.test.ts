@@ -4,7 +4,7 @@ import { freePort } from "../../testing/stack/port.ts";
 import { callAtOnce, SEND_RECORD_HEADER } from "../at-once.ts";
 import { CallsInFlight } from "./call/calls-in-flight.ts";
 import { serveCalls } from "./calls-at-once.ts";
-import type { RequestHooks } from "./connection/open-request.ts";
+import type { RequestHooks } from "./host/open-request.ts";
 import type { WrappedServer } from "./wrapped-server.ts";
 
 const CALL_ARGS = { tool: "read", arguments: {}, key: "1", once: false };

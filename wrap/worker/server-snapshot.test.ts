@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import type { Connection } from "./connection/connection.ts";
-import { AnswerLost } from "./connection/errors.ts";
+import { AnswerLost } from "./host/errors.ts";
 import { snapshotOf } from "./server-snapshot.ts";
 
 /** A connection to a server whose list of tools has `pages` pages of `size` tools. */

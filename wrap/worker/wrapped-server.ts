@@ -11,11 +11,11 @@ import { type Slot, Slots } from "./call/slots.ts";
 import { Connection } from "./connection/connection.ts";
 import { OTHER_CALLERS, readCredentials } from "./connection/credentials.ts";
 import { type Environment, expand, expandAll, programEnvironment } from "./connection/environment.ts";
-import { NotSent, Unsendable } from "./connection/errors.ts";
 import { guardedFetch } from "./connection/guarded-fetch.ts";
 import { isAddressRefused, reasonOf } from "./connection/open-failure.ts";
 import { ReconnectingConnection } from "./connection/reconnecting-connection.ts";
 import type { Target } from "./connection/target.ts";
+import { NotSent, Unsendable } from "./host/errors.ts";
 import { canHost } from "./host/host-connection.ts";
 import { snapshotOf } from "./server-snapshot.ts";
 

@@ -18,7 +18,7 @@ export const usage = usageOf(
   "(--out FILE | --to-bucket) [--url https://HOST | --data DIR]",
   `Writes the whole state of the account's own Resonate server, or of the embedded one of this machine: jobs, their steps and
 results, what belongs to callers (events, subscriptions, their lists), and the key that seals task ids. The server pauses
-meanwhile, and tells callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
+meanwhile, and asks callers to repeat their calls. Files of jobs that DIR keeps are copied to FILE.files. Others are not in
 it: copy their folder or bucket (FILES_URL) as well, afterwards.`,
   OPTIONS,
 );
@@ -43,8 +43,8 @@ export async function run(args: string[]): Promise<void> {
     const name = new Date().toISOString();
     const operator = new OperatorClient(url);
     let n = 0;
-    for await (const rows of operator.roomPages())
-      await operator.ask("POST", "page", { name, page: `rooms/${n++}` }, JSON.stringify(rows));
+    for await (const rows of operator.callerRowPages())
+      await operator.ask("POST", "page", { name, page: `callers/${n++}` }, JSON.stringify(rows));
     const pages = n + (await writePages(operator, name));
     console.log(WITHOUT_FILES);
     console.log(`${pages} pages are in the bucket, under ${name}.`);

@@ -89,7 +89,7 @@ async function forgetStandalone(file: string, owner: Owner, apply: boolean): Pro
 async function forgetDeployed(operator: OperatorClient, caller: string, apply: boolean): Promise<number> {
   const step = async (): Promise<number> => (await operator.ask(apply ? "POST" : "GET", "caller", { caller })).count;
   const count = await (apply ? sumOf(step) : step());
-  if (apply) await operator.ask("DELETE", "/operate/rooms", { caller });
+  if (apply) await operator.ask("DELETE", "/operate/callers", { caller });
   return count;
 }
 

@@ -8,8 +8,8 @@ import { type Line, writeBackup } from "../../backup/backup-file.ts";
 import { run } from "./move.ts";
 
 const CALLERS: Line[] = [
-  { room: "ada", table: "log", row: { epoch: "e" } },
-  { room: "ada", table: "schedules", row: { name: "nightly" } },
+  { caller: "ada", table: "log", row: { epoch: "e" } },
+  { caller: "ada", table: "schedules", row: { name: "nightly" } },
 ];
 
 let file: string;
@@ -41,7 +41,7 @@ test("what belongs to callers moves to the edge of a standalone server, without 
   await using edge = await startEdge(false);
   const log = vi.spyOn(console, "log").mockReturnValue();
   await run(["--from", file, "--url", edge.url]).finally(() => log.mockRestore());
-  expect(edge.written).toEqual(["/operate/rooms?", ...CALLERS]);
+  expect(edge.written).toEqual(["/operate/callers?", ...CALLERS]);
 });
 
 test("an edge that keeps its jobs itself is left as it is", async () => {

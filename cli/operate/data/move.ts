@@ -4,10 +4,10 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import type { CallerRow } from "../../../core/jobs/caller-rows.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { ServerRules } from "../../../core/resonate/connection/server-rules.ts";
 import { checkSupport } from "../../../core/resonate/support.ts";
-import type { RoomRow } from "../../../features/backup/room-rows.ts";
 import { addressIn, flag, option, usageOf, WrongArguments } from "../../arguments.ts";
 import { batchesOf, readBackup, readHead, writeBackup } from "../../backup/backup-file.ts";
 import { moveRows } from "../../backup/move-rows.ts";
@@ -98,16 +98,16 @@ async function takeAll(from: { url?: string | undefined; data: string }): Promis
 /** Writes what belongs to callers to the edge that uses the new server. */
 async function moveCallers(file: string, edge: OperatorClient): Promise<void> {
   await readHead(file);
-  const { isOwnServer } = await edge.rooms(undefined);
+  const { isOwnServer } = await edge.callerRows(undefined);
   if (isOwnServer) throw new Error("This deployment keeps its jobs itself: `restore` takes the whole file there.");
   let count = 0;
   for await (const rows of batchesOf(callersIn(file))) {
-    await edge.putRooms(rows);
+    await edge.putCallerRows(rows);
     count += rows.length;
   }
   console.log(`${count} rows of callers were moved.`);
 }
 
-async function* callersIn(file: string): AsyncGenerator<RoomRow> {
-  for await (const line of readBackup(file)) if ("room" in line) yield line;
+async function* callersIn(file: string): AsyncGenerator<CallerRow> {
+  for await (const line of readBackup(file)) if ("caller" in line) yield line;
 }

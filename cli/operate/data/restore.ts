@@ -60,7 +60,7 @@ async function inBucket(operator: OperatorClient, name: string) {
   async function* rows(): AsyncGenerator<Line> {
     for (let page = 0; page < pages; page++) yield* await operator.ask("GET", "bucket", { name, page: String(page) });
     for (let page = 0; ; page++) {
-      const found = await operator.ask("GET", "bucket", { name, page: `rooms/${page}` }).catch((error) => {
+      const found = await operator.ask("GET", "bucket", { name, page: `callers/${page}` }).catch((error) => {
         if (!(error instanceof Refused && error.status === 404)) throw error;
       });
       if (!found) return;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { launch } from "../../../test/launcher/launcher.ts";
 import { copyProject } from "../../../test/launcher/project.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { atMost, type Figure, figure, spreadOf } from "../report/figures.ts";
 
 const DEFINITION = "tools/timer/timer.ts";

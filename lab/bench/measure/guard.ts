@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { startJob } from "../../../core/jobs/start.ts";
 import { jobStore } from "../../../test/support/job-store.ts";
 import { cpuSeconds } from "../../../test/support/usage.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { atMost, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel } from "../setup/bench.ts";

@@ -8,8 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pool } from "undici";
 import { cpuSeconds } from "../../../test/support/usage.ts";
-import { run, until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 
 const CONNECTIONS = 16;

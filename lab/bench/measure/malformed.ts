@@ -1,6 +1,6 @@
 /** The edge's CPU for malformed requests beside a `ping` with the same content, which it only reads. */
-import { type Malformed, malformed, SHAPES } from "../../../test/closed/malformed.ts";
-import { JSON_HEADERS } from "../../../test/closed/support.ts";
+import { type Malformed, malformed, SHAPES } from "../../../test/limits/malformed.ts";
+import { JSON_HEADERS } from "../../../test/limits/support.ts";
 import { cpuSeconds } from "../../../test/support/usage.ts";
 import { budgeted } from "../report/budgets.ts";
 import type { Figure } from "../report/figures.ts";

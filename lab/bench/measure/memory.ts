@@ -1,8 +1,8 @@
 import { startGate } from "../../../test/support/gate.ts";
 import { inspectHeap } from "../../../test/support/heap.ts";
 import { memory } from "../../../test/support/usage.ts";
-import { until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, inParallel, pidOf, seconds } from "../setup/bench.ts";
 import { ask, callTool, MODERN, mcpRequest } from "../setup/mcp.ts";

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { buildPages, pagesFolder } from "../../../cli/build/pages.ts";
+import { buildPages, pagesFolder } from "../../../cli/bundle/pages.ts";
 import { startBrowser } from "../../../test/pages/browser.ts";
 import { PAGES, weightOf } from "../../../test/pages/weight.ts";
 import { atMost, exactly, type Figure, figure, spreadOf } from "../report/figures.ts";

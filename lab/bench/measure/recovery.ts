@@ -1,4 +1,4 @@
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Figure, figure, spreadOf } from "../report/figures.ts";

@@ -8,7 +8,7 @@ import { newSecret, startReceiver } from "../../../test/events/receiver.ts";
 import { eventsAt } from "../../../test/events/support.ts";
 import { startGate } from "../../../test/support/gate.ts";
 import { resonateAt } from "../../../test/support/resonate.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { startWorker } from "../../../testing/stack/worker-process.ts";
 import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, seconds } from "../setup/bench.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { promise } from "../../../test/contract/server.ts";
 import { TestObject, turns } from "../../../test/support/object/test-object.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 
 let host: TestObject;
 beforeEach(() => {

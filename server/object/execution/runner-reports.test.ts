@@ -14,12 +14,12 @@ afterEach(() => {
 /** The reports of runners to an object, which answers while it `isUp`, and how many failed jobs each of them names. */
 function reportFailures() {
   const receiver = { isUp: true, failures: [] as number[] };
-  const operate = async (_call: string, [report]: [WorkerReport]) => {
+  const report = async (report: WorkerReport) => {
     if (!receiver.isUp) throw new Error("no answer");
     receiver.failures.push(report.failed.length);
     return { done: undefined };
   };
-  const objects = { idFromName: () => ({}), get: () => callsOf({ operate }) };
+  const objects = { idFromName: () => ({}), get: () => callsOf({ "operators.report": report }) };
   const reports = new RunnerReports({ objects, namespace: "", group: "workers", maxConcurrent: 50 });
   const fail = (count: number) => {
     const runner = new WorkerStats(() => {});

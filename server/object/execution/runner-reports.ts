@@ -2,8 +2,8 @@
 import { FORM } from "../../../core/jobs/form.ts";
 import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
 import { type RunnerNews, WorkerStats } from "../../../core/jobs/worker-stats.ts";
-import { type Locatable, operateName } from "../../../core/resonate/object-address.ts";
-import { methodsOf, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
+import { type Locatable, OPERATORS_ROLE, objectName } from "../../../core/resonate/object-address.ts";
+import { methodsInRole, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
 
 /** How long events are gathered, and the shortest time between two reports, each of which writes some rows. */
 const GATHERING_MS = 2_000;
@@ -16,7 +16,7 @@ export interface OperateObjects extends Locatable {
 
 /** The part of the operators' object that is used here. */
 interface OperateMethods {
-  operate(call: "report", args: [WorkerReport]): Promise<object>;
+  report(report: WorkerReport): void;
 }
 
 interface RunnerReportsOptions {
@@ -84,9 +84,9 @@ export class RunnerReports {
     });
     const hasMoreNews = this.#stats.hasNews;
     try {
-      const object = objects.get(objects.idFromName(operateName(namespace)));
-      const answer = await methodsOf<OperateMethods>(object).operate("report", [this.#unsent]);
-      if ("done" in answer) this.#unsent = undefined;
+      const object = objects.get(objects.idFromName(objectName(OPERATORS_ROLE, namespace)));
+      await methodsInRole<OperateMethods>(object, OPERATORS_ROLE).report(this.#unsent);
+      this.#unsent = undefined;
     } catch {
       // The report is sent again.
     }

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { argv } from "node:process";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { bearerBindings } from "../../auth/support.ts";
 import { startStack } from "../../support/stack.ts";
 import { newSecret } from "../receiver.ts";

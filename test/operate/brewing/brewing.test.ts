@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { callerOf } from "../../../core/author/caller.ts";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { bearerBindings, callerAt } from "../../auth/support.ts";
 import { operatorAt, startOperated } from "../support.ts";
 
@@ -105,7 +105,7 @@ test("the overview shows what jobs wait for and which kinds no worker takes; blo
   await operate("cancel", `${key}wash_green`);
   expect((await operate("overview")).alerts.map(({ name }: { name: string }) => name)).not.toContain("not-taken");
 
-  const { entries } = await operator.get("trail", { after: "0" });
+  const { entries } = await operator.get("audit-log", { after: "0" });
   expect(entries.map(({ who, what }: { who: string; what: string }) => `${who}: ${what}`)).toEqual(
     expect.arrayContaining(
       ["cancel", "retry", "block", "unblock"].flatMap((what) => [`olga: ${what}`, `olga: ${what}: done`]),

@@ -6,7 +6,7 @@ import type { SqlValue } from "../../../server/engine/sql.ts";
 import { NodeSql } from "../../../server/node/node-sql.ts";
 import { ObjectServer } from "../../../server/object/object-server.ts";
 import type { ObjectState } from "../../../server/object/platform.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 
 export const HEAD = { corrId: "1", version: "2026-04-01" };
 

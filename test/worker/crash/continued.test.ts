@@ -6,7 +6,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Context, implement } from "../../../core/index.ts";
 import { replayHistories } from "../../../testing/index.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { currentClient, type McpClient } from "../../support/clients.ts";
 import { type Stack, startStack } from "../../support/stack.ts";
 import { patrol } from "../scripts/continued/continued.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { journalEntryId } from "../../../core/resonate/ids.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";

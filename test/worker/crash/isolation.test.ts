@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { VERSION_TAG } from "../../../core/author/job.ts";
 import { positionIn } from "../../../core/jobs/order.ts";
+import { retryJob } from "../../../core/jobs/retry-job.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { executionMarkId, orderId } from "../../../core/resonate/ids.ts";
-import { retryJob } from "../../../features/operators/retry.ts";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
@@ -144,7 +144,7 @@ test("a job that ended each of its workers is left alone for a while and says so
   expect(rest.state).toBe("pending");
   expect(rest.timeoutAt - Date.now()).toBeLessThan(80_000);
   const client = new ResonateClient({ url: resonate.url, token: process.env.RESONATE_TOKEN });
-  expect(await retryJob({ client, namespace }, "ends_the_process")).toBe("it is looked at again");
+  expect(await retryJob({ client, namespace }, "ends_the_process")).toBe("it is checked again");
   expect(await worker.exited).toMatchObject({ exitCode: 3 });
 });
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { journalEntryId } from "../../../core/resonate/ids.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";

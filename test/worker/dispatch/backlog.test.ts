@@ -1,6 +1,6 @@
 /** A worker with more jobs than slots claims them as they are dispatched, and keeps them until their turn. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";

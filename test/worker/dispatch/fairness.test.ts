@@ -1,6 +1,6 @@
 /** One caller's backlog, in the worker and in front of the archive, does not delay another caller's single job. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../../auth/support.ts";
 import { isRunner } from "../../support/account.ts";
 import { TASKS } from "../../support/rpc.ts";

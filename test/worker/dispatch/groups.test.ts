@@ -1,6 +1,6 @@
 /** Kinds of jobs with their own worker group. */
 import { expect, test } from "vitest";
-import { run } from "../../../testing/simulation/program.ts";
+import { run } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startResonate } from "../../support/resonate.ts";
 

@@ -8,7 +8,7 @@ import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { startJob } from "../../../core/jobs/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { cleanUpId } from "../../../core/resonate/ids.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startGate } from "../../support/gate.ts";
 import { jobStore } from "../../support/job-store.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
 import { journalEntryId } from "../../../core/resonate/ids.ts";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Gate, startGate } from "../../support/gate.ts";

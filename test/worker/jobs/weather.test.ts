@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { monthBounds } from "../../../tools/weather/calendar.ts";
 import type { Fault } from "../../../tools/weather/sample-archive/faults.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { attribute, startCollector } from "../../support/collector.ts";

@@ -1,7 +1,7 @@
 /** The settings with which a worker refuses to start, and its health before it has reached its server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { run, until } from "../../../testing/simulation/program.ts";
 import { freePort } from "../../../testing/stack/port.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { serveNewerRelease } from "../../cli/doctor.ts";
 import { startProtectedResonate } from "../../cli/protected-resonate.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import type { TestStack } from "../../../testing/stack/stack.ts";
 import { rpc } from "../../support/rpc.ts";
 import { tasksAt } from "../../tasks/support.ts";

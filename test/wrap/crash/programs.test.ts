@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import type { Connection } from "../../../wrap/worker/connection/connection.ts";
 import { WrappedServer } from "../../../wrap/worker/wrapped-server.ts";
 import { tasksAt } from "../../tasks/support.ts";

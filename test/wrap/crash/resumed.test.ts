@@ -3,7 +3,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../../testing/simulation/program.ts";
+import { until } from "../../../testing/stack/program.ts";
 import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
 import { tasksAt } from "../../tasks/support.ts";
 import { COUNTING, EVERYTHING, serve } from "../servers.ts";

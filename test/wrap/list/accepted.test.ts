@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { connect } from "../support.ts";
 
 const MAIN = resolve("cli/main.ts");
@@ -121,10 +121,10 @@ async function expectHeldBack(server: ShiftingServer): Promise<void> {
   const frontPage = async () => (await fetch(new URL("/pages/about", first.url))).json().catch(() => ({}));
   await until(
     "the page to show it",
-    async () => JSON.stringify((await frontPage()).held)?.includes("+ leak is new"),
+    async () => JSON.stringify((await frontPage()).unapproved)?.includes("+ leak is new"),
     30_000,
   );
-  expect((await frontPage()).held).toEqual([
+  expect((await frontPage()).unapproved).toEqual([
     {
       server: "shifting",
       lines: expect.arrayContaining([expect.stringMatching(/^~ write description: .*\\u\{202e\}/)]),
@@ -164,8 +164,8 @@ async function expectAcceptance(server: ShiftingServer): Promise<void> {
   });
   expect(await server.runCommand("sync")).toMatch(/^shifting: 4 tools, as it was$/m);
   await until("the page to show nothing more", async () => {
-    const { tools, held } = await (await fetch(new URL("/pages/about", second.url))).json();
-    return tools.some(({ name }: { name: string }) => name === "leak") && held === undefined;
+    const { tools, unapproved } = await (await fetch(new URL("/pages/about", second.url))).json();
+    return tools.some(({ name }: { name: string }) => name === "leak") && unapproved === undefined;
   });
 }
 

@@ -2,7 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { expect, test } from "vitest";
-import { run, until } from "../../../testing/simulation/program.ts";
+import { run, until } from "../../../testing/stack/program.ts";
 import { connect, structuredOf } from "../support.ts";
 
 /** The peak memory of the launcher and of its worker, in MB. They are found by `NAME`. */

@@ -3,7 +3,7 @@ import type { Question, Step } from "../../../core/author/context.ts";
 import { isRecord } from "../../../core/resonate/json.ts";
 import type { SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
-import type { JsonObject, ResumableStream, Session } from "../connection/open-request.ts";
+import type { JsonObject, ResumableStream, Session } from "../host/open-request.ts";
 import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { storeAnswer } from "./outcome.ts";
 

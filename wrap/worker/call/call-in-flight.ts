@@ -1,8 +1,8 @@
 /** A call in flight in this process, and the sequence of its events. */
 import type { Step } from "../../../core/author/context.ts";
 import { LOG_LEVELS, type LogMessage } from "../../upstream/logs.ts";
-import { RpcError } from "../connection/errors.ts";
-import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../connection/open-request.ts";
+import { RpcError } from "../host/errors.ts";
+import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../host/open-request.ts";
 import { limitedError, MAX_MESSAGE_CHARACTERS } from "./outcome.ts";
 import { isTooDeep } from "./readable-answer.ts";
 import type { Seat } from "./slots.ts";

@@ -7,7 +7,7 @@ import { SETTLED } from "../../../core/engine/job-lease.ts";
 import { splitKey } from "../../../core/resonate/ids.ts";
 import { type CallArgs, isMethod, NothingDone, type SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
-import { AnswerLost, CallRefused, JobMoved, NotSent, OutcomeUnknown } from "../connection/errors.ts";
+import { AnswerLost, CallRefused, JobMoved, NotSent, OutcomeUnknown } from "../host/errors.ts";
 import {
   ID_PREFIX,
   type JsonObject,
@@ -16,7 +16,7 @@ import {
   type ResumableStream,
   requestId,
   type Session,
-} from "../connection/open-request.ts";
+} from "../host/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, isTaskCall, outcomeOf, type StepOutcome } from "./awaited-request.ts";
 import { type CallEvent, CallInFlight } from "./call-in-flight.ts";

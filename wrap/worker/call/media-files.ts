@@ -6,7 +6,7 @@ import { isFinal } from "../../../core/author/values.ts";
 import { backoff, pause } from "../../../core/resonate/pacing/backoff.ts";
 import { base64Of } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
-import type { JsonObject } from "../connection/open-request.ts";
+import type { JsonObject } from "../host/open-request.ts";
 
 /** How many of an answer's images, sounds and files become a file each. Those beyond share files. */
 const MAX_OWN_FILES = 100;

@@ -9,9 +9,9 @@ import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
 import { NothingDone, NothingDoneFinally } from "../../call-job.ts";
 import { LOGS_META, type LogMessage } from "../../upstream/logs.ts";
 import type { WrapOptions } from "../../wrap-options.ts";
-import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../connection/errors.ts";
-import type { JsonObject } from "../connection/open-request.ts";
+import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../host/errors.ts";
 import { MAX_STORED_ANSWER_CHARACTERS, tooLongError } from "../host/host-config.ts";
+import type { JsonObject } from "../host/open-request.ts";
 import { FileNotStored, withFiles } from "./media-files.ts";
 import { isTooDeep, readableAnswer } from "./readable-answer.ts";
 

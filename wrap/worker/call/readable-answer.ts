@@ -1,7 +1,7 @@
 /** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
 import { isRecord } from "../../../core/resonate/json.ts";
-import type { JsonObject } from "../connection/open-request.ts";
+import type { JsonObject } from "../host/open-request.ts";
 
 /** The maximum nesting of an answer. The code that walks it is recursive, here and in clients. */
 const MAX_LEVELS = 1_000;

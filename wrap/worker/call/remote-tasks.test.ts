@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Step } from "../../../core/author/context.ts";
 import { SETTLED } from "../../../core/engine/job-lease.ts";
 import type { Connection } from "../connection/connection.ts";
-import { AnswerLost, NotSent } from "../connection/errors.ts";
+import { AnswerLost, NotSent } from "../host/errors.ts";
 import { watchTask } from "./remote-tasks.ts";
 
 beforeEach(() => void vi.useFakeTimers());

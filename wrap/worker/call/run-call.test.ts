@@ -7,7 +7,7 @@ import {
   type Step,
   type StepOptions,
 } from "../../../core/author/context.ts";
-import { AnswerLost, RpcError } from "../connection/errors.ts";
+import { AnswerLost, RpcError } from "../host/errors.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import type { StepOutcome } from "./awaited-request.ts";
 import type { CallInFlight } from "./call-in-flight.ts";

@@ -13,8 +13,8 @@ import {
 import { outside } from "../../../core/engine/guard/guard.ts";
 import { pause } from "../../../core/resonate/pacing/backoff.ts";
 import type { CallArgs } from "../../call-job.ts";
-import { AnswerLost, OutcomeUnknown, RpcError } from "../connection/errors.ts";
-import type { JsonObject } from "../connection/open-request.ts";
+import { AnswerLost, OutcomeUnknown, RpcError } from "../host/errors.ts";
+import type { JsonObject } from "../host/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
 import { type AwaitedRequest, continuation, questionOf, type RemoteTask, type StepOutcome } from "./awaited-request.ts";
 import type { CallEvent } from "./call-in-flight.ts";

@@ -1,5 +1,5 @@
 /** The slots of simultaneous calls: callers take turns, and if callers are authenticated, none of them can hold all slots. */
-import { JobMoved } from "../connection/errors.ts";
+import { JobMoved } from "../host/errors.ts";
 
 export interface Slot {
   readonly index: number;

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage as Request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
+import { CallRefused } from "../host/errors.ts";
 import { Connection } from "./connection.ts";
-import { CallRefused } from "./errors.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} } as never;
 

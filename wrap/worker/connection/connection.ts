@@ -18,11 +18,9 @@ import { within } from "../../../core/resonate/pacing/backoff.ts";
 import { REVISION } from "../../../core/tools/mcp.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
+import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
-import { clientOf, envelopeOf } from "./client.ts";
-import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "./errors.ts";
-import { ProgramFailed } from "./open-failure.ts";
 import {
   type IncomingMessage,
   type OpenRequest,
@@ -31,7 +29,9 @@ import {
   type ResumableStream,
   requestId,
   type Session,
-} from "./open-request.ts";
+} from "../host/open-request.ts";
+import { clientOf, envelopeOf } from "./client.ts";
+import { ProgramFailed } from "./open-failure.ts";
 import { type Send, SentRequest } from "./sent-request.ts";
 import { handleRequest } from "./server-requests.ts";
 import { limitLog, logLines, MAX_LINE_CHARACTERS, type Target, transportFor, transportOf } from "./target.ts";

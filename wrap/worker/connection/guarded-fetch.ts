@@ -2,8 +2,8 @@
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/connection/public-fetch.ts";
+import { MessageTooLong } from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
-import { MessageTooLong } from "./errors.ts";
 
 const STATUSES_WITHOUT_BODY = [204, 205, 304];
 

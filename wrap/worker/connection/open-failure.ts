@@ -1,7 +1,7 @@
 /** Why a connection to a wrapped server could not be opened, in words. */
 import { SdkHttpError } from "@modelcontextprotocol/client";
 import { PrivateAddress } from "../../../worker/connection/public-fetch.ts";
-import { describeAnswer } from "./errors.ts";
+import { describeAnswer } from "../host/errors.ts";
 
 /** A program did not open a session. The last line that it wrote on stderr usually says why. */
 export class ProgramFailed extends Error {

@@ -1,8 +1,8 @@
 /** One connection to a wrapped server, which is opened again after it was lost. */
 import { setTimeout as delay } from "node:timers/promises";
 import { RetryableError } from "../../../core/author/context.ts";
+import { AnswerLost } from "../host/errors.ts";
 import type { Connection } from "./connection.ts";
-import { AnswerLost } from "./errors.ts";
 
 /** The pauses between attempts, in milliseconds. They grow with each failure. */
 const MIN_PAUSE_MS = 500;

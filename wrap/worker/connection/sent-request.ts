@@ -1,9 +1,9 @@
 /** A request to a wrapped server, from its sending until its transport is not needed any more. */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { AnswerLost, classify, MessageTooLong, RpcError, transportError } from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES, tooLongError } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
-import { AnswerLost, classify, MessageTooLong, RpcError, transportError } from "./errors.ts";
-import type { OpenRequest, PendingRequest, RequestHooks } from "./open-request.ts";
+import type { OpenRequest, PendingRequest, RequestHooks } from "../host/open-request.ts";
 
 /** How long a server may take to end a stream after the answer, in milliseconds. Ending it here would also end the TCP connection. */
 const MAX_LINGER_MS = 1_000;

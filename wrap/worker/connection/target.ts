@@ -12,7 +12,7 @@ import type { Fetch } from "../../../worker/connection/public-fetch.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
-import type { Session } from "./open-request.ts";
+import type { Session } from "../host/open-request.ts";
 
 /** How much of a line is logged. */
 export const MAX_LINE_CHARACTERS = 500;

@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { OutcomeUnknown } from "../connection/errors.ts";
+import { OutcomeUnknown } from "./errors.ts";
 import { type HostConfig, MAX_MESSAGE_BYTES } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 

@@ -2,9 +2,9 @@
 import { PassThrough } from "node:stream";
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
 import { within } from "../../../core/resonate/pacing/backoff.ts";
-import { NotSent } from "../connection/errors.ts";
-import { ID_PREFIX } from "../connection/open-request.ts";
+import { NotSent } from "./errors.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
+import { ID_PREFIX } from "./open-request.ts";
 
 /** How long a program may take to exit, in milliseconds. */
 const EXIT_TIMEOUT_MS = 7_000;

@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { ID_PREFIX } from "../connection/open-request.ts";
 import { HostedTransport } from "./hosted-transport.ts";
+import { ID_PREFIX } from "./open-request.ts";
 
 test("the end of a program is noticed even if its child holds its output open, and a request after it is not left without an answer", async () => {
   // The program ends at the first request.

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { startEdge } from "../../../../cli/launcher/local-edge.ts";
 import { currentClient } from "../../../../test/support/clients.ts";
-import { watch } from "../../../../testing/simulation/program.ts";
+import { watch } from "../../../../testing/stack/program.ts";
 import { startSampleArchive } from "../../../../tools/weather/sample-archive/server.ts";
 import { exactly, type Figure, figure } from "../../report/figures.ts";
 

@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { startEdge } from "../../../../cli/launcher/local-edge.ts";
 import { newSecret, startReceiver } from "../../../../test/events/receiver.ts";
-import { until } from "../../../../testing/simulation/program.ts";
+import { until } from "../../../../testing/stack/program.ts";
 import { budgeted } from "../../report/budgets.ts";
 import type { Figure } from "../../report/figures.ts";
 import { ask, type Message, MODERN, toolCall } from "../../setup/mcp.ts";

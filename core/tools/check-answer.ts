@@ -1,0 +1,45 @@
+/** Checks an answer to a question of a job. */
+import { AnswerEntry, type QuestionEntry } from "../jobs/feed/progress-feed.ts";
+
+const MAX_ANSWER_CHARACTERS = 10_000;
+
+const EXPECTED_ANSWER = 'an object with action "accept" and content, or action "decline" or "cancel", is required';
+
+/** The answer, or why it does not fit its question, without a full stop. */
+export async function checkAnswer(
+  { requestedSchema }: QuestionEntry,
+  response: unknown,
+): Promise<{ answer: AnswerEntry } | { reason: string }> {
+  const answer = AnswerEntry.safeParse(response);
+  if (!answer.success) return { reason: EXPECTED_ANSWER };
+  const length = JSON.stringify(answer.data).length;
+  if (length > MAX_ANSWER_CHARACTERS)
+    return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER_CHARACTERS} are accepted` };
+  if (answer.data.action === "accept") {
+    const { error } = (await formOf(requestedSchema)).safeParse(answer.data.content);
+    const reason = error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
+    if (reason !== undefined) return { reason: reason.replace(/\.$/, "") };
+  }
+  return { answer: answer.data };
+}
+
+/** The form of an answer. A property whose schema cannot be used, such as one with an invalid pattern, takes any value. */
+export async function formOf({ properties, required, additionalProperties }: QuestionEntry["requestedSchema"]) {
+  const { fromJSONSchema } = await import("./json-schema.ts");
+  const usable = Object.entries(properties).map(([key, property]) => {
+    // Defaults are not filled in: the job gets the answer as it was given.
+    const { default: _, ...schema } = Object(property);
+    try {
+      fromJSONSchema(schema);
+      return [key, schema];
+    } catch {
+      return [key, {}];
+    }
+  });
+  return fromJSONSchema({
+    type: "object",
+    properties: Object.fromEntries(usable),
+    required: Array.isArray(required) ? required : [],
+    additionalProperties: additionalProperties !== false,
+  });
+}

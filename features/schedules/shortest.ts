@@ -1,2 +1,0 @@
-/** The shortest interval of a schedule, in seconds. */
-export const SHORTEST = 60;
