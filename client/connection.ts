@@ -13,14 +13,14 @@ import * as z from "zod";
 import { jsonOf } from "../core/resonate/json.ts";
 import { pause } from "../core/resonate/pacing/backoff.ts";
 import {
-  CARD,
+  CARD_MIME_TYPE,
   CLIENT_CAPABILITIES,
   CLIENT_INFO,
   LABELS_META,
+  PROTOCOL_REVISION,
   PROTOCOL_VERSION_META,
-  REVISION,
-  TASKS,
-  UI,
+  TASKS_EXTENSION,
+  UI_EXTENSION,
 } from "../core/tools/mcp.ts";
 
 /** For how long a server that does not answer is asked again, in milliseconds. */
@@ -39,7 +39,7 @@ const EXTRA_CALL_SECONDS = 30;
 const MAX_EXCERPT_CHARACTERS = 200;
 
 /** A program asks its user itself, as cards do. */
-const capabilities = { extensions: { [UI]: { mimeTypes: [CARD] } } };
+const capabilities = { extensions: { [UI_EXTENSION]: { mimeTypes: [CARD_MIME_TYPE] } } };
 
 export interface ConnectionOptions {
   url: URL;
@@ -152,9 +152,9 @@ export class Connection {
   start(name: string, args: object, labels: readonly string[] = []): Promise<Record<string, unknown>> {
     const _meta = {
       ...(labels.length > 0 && { [LABELS_META]: labels }),
-      [PROTOCOL_VERSION_META]: REVISION,
+      [PROTOCOL_VERSION_META]: PROTOCOL_REVISION,
       [CLIENT_INFO]: this.#info,
-      [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS]: {} } },
+      [CLIENT_CAPABILITIES]: { elicitation: {}, extensions: { ...capabilities.extensions, [TASKS_EXTENSION]: {} } },
     };
     const params = { name, arguments: args, _meta };
     return this.#withRetries(async () => {
@@ -164,7 +164,7 @@ export class Connection {
           ...this.#headers,
           "content-type": "application/json",
           accept: "application/json, text/event-stream",
-          "mcp-protocol-version": REVISION,
+          "mcp-protocol-version": PROTOCOL_REVISION,
           "mcp-method": "tools/call",
           "mcp-name": name,
         },

@@ -7,7 +7,7 @@ import type { Job } from "./author/job.ts";
 import type { StepFeature } from "./engine/step-feature.ts";
 import type { JobFeature } from "./jobs/job-feature.ts";
 import type { TaskFeature } from "./jobs/task-feature.ts";
-import type { Declared } from "./tools/abilities.ts";
+import type { DeclaredCapabilities } from "./tools/abilities.ts";
 import type { CallFeature } from "./tools/call-feature.ts";
 import type { Method, ResourceProvider } from "./tools/method.ts";
 import type { RequestScope } from "./tools/request-scope.ts";
@@ -43,7 +43,7 @@ export interface EdgeFeature extends JobFeature, CallFeature {
   tools?(tools: readonly Tool[]): readonly Tool[];
   readonly resources?: ResourceProvider;
   /** The session id for a client of 2025, by what its handshake declares; undefined if the feature needs none. */
-  session?(declared: Declared, scope: RequestScope): Promise<string | undefined>;
+  session?(declared: DeclaredCapabilities, scope: RequestScope): Promise<string | undefined>;
   /** Reads a message that is no request; undefined if it is no response to a question of this feature. */
   responseIn?(message: unknown): ClientResponse | undefined;
   /** Notes that a caller calls a tool or method. */

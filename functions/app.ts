@@ -1,6 +1,6 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { unreadIn } from "../core/resonate/connection/failures.ts";
+import { undecryptableIn } from "../core/resonate/connection/failures.ts";
 import type { Middleware, Route, RouteTypes, Visit } from "../core/tools/route.ts";
 import { compose, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
@@ -13,7 +13,7 @@ import { logRequests } from "./http/request-log.ts";
 import type { Edge } from "./parts.ts";
 
 /** The path names the resource that the metadata is about; clients that know no path ask without it. */
-const METADATA = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
+const METADATA_PATHS = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
 
 type Routes = Hono<RouteTypes>;
 
@@ -25,7 +25,7 @@ export interface App {
 /** The edge of a deployment, composed from the bindings when the first request comes. */
 export function createApp(deployment: Deployment): App {
   const edges = new WeakMap<object, Routes>();
-  const composed = (env: object) => {
+  const edgeOf = (env: object) => {
     const routes = routesOf(compose(deployment, readConfig(env), env));
     edges.set(env, routes);
     return routes;
@@ -33,7 +33,7 @@ export function createApp(deployment: Deployment): App {
   return {
     fetch(request, env, context) {
       try {
-        return (edges.get(env) ?? composed(env)).fetch(request, env, context as never);
+        return (edges.get(env) ?? edgeOf(env)).fetch(request, env, context as never);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
         new EdgeLog("error").error("misconfigured", { reason: error.message });
@@ -58,7 +58,7 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   app.get("/health", (c) => c.json({ status: "ok" }));
 
   // Pages of any origin may learn how to get a token, and what the server is.
-  for (const path of METADATA) {
+  for (const path of METADATA_PATHS) {
     app.use(path, cors());
     app.get(path, async (c) => (auth?.metadata ? c.json(await auth.metadata(c.req.raw)) : c.notFound()));
   }
@@ -92,7 +92,7 @@ function mount(app: Routes, { methods, paths, middleware = [], load }: Route): v
 function answerError(error: Error, c: Visit, log: EdgeLog): Response {
   const outage = outageIn(error, log, c.req.raw.signal);
   // A page asks again after a 5xx, which is of no use for a job that cannot be decrypted.
-  if (outage !== undefined) return c.json({ error: outage }, unreadIn(error) ? 424 : 503);
+  if (outage !== undefined) return c.json({ error: outage }, undecryptableIn(error) ? 424 : 503);
   log.error("request failed", { error: log.describe(error) });
   return c.json({ error: "Something went wrong inside the server. Repeating the same request is safe." }, 500);
 }

@@ -87,7 +87,7 @@ const SETTINGS_CACHE_MS = 5_000;
 const ANSWER_TIMEOUT_MS = 5_000;
 
 /** What several features use. */
-interface Shared extends Deployment {
+interface EdgeParts extends Deployment {
   config: Config;
   env: object;
   log: EdgeLog;
@@ -98,7 +98,7 @@ interface Shared extends Deployment {
   /** The methods of the operators' object; undefined in a deployment without operators. */
   operators: (() => Remote<OperateCalls>) | undefined;
   /** The names of the callers who are blocked. */
-  blocked: () => Promise<readonly string[]>;
+  blockedNames: () => Promise<readonly string[]>;
   events: Events | undefined;
   handles: JobHandles | undefined;
   pages: Pages;
@@ -114,8 +114,8 @@ export function compose(deployment: Deployment, config: Config, env: object): Ed
   const shared = share(deployment, config, env);
   const { identity, log, client, store, auth } = shared;
   const admission = admissionOf(shared);
-  const called = callFeatures(shared);
-  const features = [...requestFeatures(shared), ...called.features, ...routeFeatures(shared, admission)];
+  const calls = callFeatures(shared);
+  const features = [...requestFeatures(shared), ...calls.features, ...routeFeatures(shared, admission)];
   const origins = config.CORS_ORIGINS ?? [];
   return {
     log,
@@ -128,12 +128,12 @@ export function compose(deployment: Deployment, config: Config, env: object): Ed
     client,
     missing: withoutRecords(config),
     store,
-    mcp: new McpEndpoint({ identity, calls: called.calls, features }),
+    mcp: new McpEndpoint({ identity, calls: calls.calls, features }),
   };
 }
 
 /** Makes what several features use. */
-function share(deployment: Deployment, config: Config, env: object): Shared {
+function share(deployment: Deployment, config: Config, env: object): EdgeParts {
   const { jobs, tools } = deployment;
   const identity = withIcon(deployment.identity, config);
   const log = new EdgeLog(config.LOG_LEVEL);
@@ -172,7 +172,7 @@ function share(deployment: Deployment, config: Config, env: object): Shared {
     store: RemoteStore.of(endpoint, jobs, features, { client, records }),
     callers,
     operators,
-    blocked: async () => (settings ? (await settings.get()).blocked : listed),
+    blockedNames: async () => (settings ? (await settings.get()).blocked : listed),
     events,
     handles,
     pages,
@@ -195,7 +195,7 @@ function warn(config: Config, log: EdgeLog): void {
 }
 
 /** What a request passes, in this order, before its caller is served. */
-function admissionOf({ config, callers, operators, blocked, pages, auth, tries, limit }: Shared): Middleware[] {
+function admissionOf({ config, callers, operators, blockedNames, pages, auth, tries, limit }: EdgeParts): Middleware[] {
   const isBlockedNow =
     callers &&
     ((caller: Caller) =>
@@ -203,12 +203,12 @@ function admissionOf({ config, callers, operators, blocked, pages, auth, tries, 
         .of<BlockedMethods>(caller.key)
         .isBlocked(caller)
         .catch(() => false));
-  return listed<Middleware>([
+  return present<Middleware>([
     // Adds the token that is verified next.
     auth && pages.seal && useBrowserSession(pages),
     auth ? authenticate(auth, tries) : admitAnyone,
     // Without authentication an operator may refuse everybody, who are one caller.
-    (auth || operators || config.BLOCKED_CALLERS) && refuseBlocked({ blocked, isBlockedNow }),
+    (auth || operators || config.BLOCKED_CALLERS) && refuseBlocked({ blockedNames, isBlockedNow }),
     // These check the cost of a request in the same order.
     limit && limitRate(limit),
     auth?.authorize && authorize(auth.authorize),
@@ -217,19 +217,19 @@ function admissionOf({ config, callers, operators, blocked, pages, auth, tries, 
 }
 
 /** The features that every request passes. */
-function requestFeatures({ tools, config, env, callers, log }: Shared): EdgeFeature[] {
+function requestFeatures({ tools, config, env, callers, log }: EdgeParts): EdgeFeature[] {
   const exportSpan: Parameters<typeof traces>[0] = async (span) => {
     const { exportSpan } = await import("../features/trace/export-span.ts");
     return exportSpan(span, env);
   };
-  return listed<EdgeFeature>([
+  return present<EdgeFeature>([
     callers && tools.some(({ schedule }) => schedule) && schedules(() => callers.of<ScheduleMethods>("").deploy(), log),
     traces(config.OTEL_EXPORTER_OTLP_ENDPOINT ? exportSpan : undefined),
   ]);
 }
 
 /** The features of tool calls and of MCP's methods, the first outermost, and the calls with them around. */
-function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCalls } {
+function callFeatures(shared: EdgeParts): { features: EdgeFeature[]; calls: ToolCalls } {
   const { tools, config, identity, log, callers, events, handles, operators, pages, loadFiles } = shared;
   const urlOf = pages.hasLinks ? pages.urlOf.bind(pages) : undefined;
   const mayConfirm = config.CONFIRM_ARGUMENTS !== "off";
@@ -248,9 +248,9 @@ function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCal
     urlOf: urlOf ?? (async () => undefined),
     files: loadFiles,
     answer: answerQuestions,
-    kept: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
+    retentionMs: config.RETENTION_DAYS === undefined ? undefined : retentionOf(config.RETENTION_DAYS),
   };
-  const features = listed<EdgeFeature>([
+  const features = present<EdgeFeature>([
     // Measures what the features after it have made of an answer.
     { name: "answer-size", ...answerSize },
     { name: "resource-links", ...resourceLinks },
@@ -284,15 +284,16 @@ function callFeatures(shared: Shared): { features: EdgeFeature[]; calls: ToolCal
           .catch(() => {}),
       ),
   ]);
-  const served = features.reduce<readonly Tool[]>((all, feature) => feature.tools?.(all) ?? all, offered);
-  const rules = { patience: config.WAIT_SECONDS * 1_000, mayConfirm };
-  const calls = new ToolCalls(served, features, { log, rules });
+  const servedTools = features.reduce<readonly Tool[]>((all, feature) => feature.tools?.(all) ?? all, offered);
+  const rules = { maxWaitMs: config.WAIT_SECONDS * 1_000, mayConfirm };
+  const calls = new ToolCalls(servedTools, features, { log, rules });
   return { features, calls };
 }
 
 /** The features that serve paths of their own. The first that serves a path answers. */
-function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFeature[] {
-  const { config, identity, client, store, callers, operators, blocked, pages, loadFiles, auth, tries, limit } = shared;
+function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): EdgeFeature[] {
+  const { config, identity, client, store, callers, operators, blockedNames, pages, loadFiles, auth, tries, limit } =
+    shared;
   const { RESONATE, RESONATE_PUBLIC, VIEW_KEY } = config;
   const { seal } = pages;
   const note =
@@ -316,17 +317,17 @@ function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFe
     admission,
     limit,
     authorize: auth?.authorize,
-    blocked,
+    blocked: blockedNames,
     filesIn: async (...of: Parameters<Files["viewsIn"]>) => (await loadFiles()).viewsIn(...of),
     subscribers:
       callers && (({ key }: Caller, job?: string, end?: string) => callers.of<ViewMethods>(key).view(key, job, end)),
   };
-  return listed<EdgeFeature>([
+  return present<EdgeFeature>([
     { name: "discovery", routes: discoveryRoutes(describe) },
     { name: "pages", routes: pageRoutes(forPages) },
     reports && { name: "worker-reports", routes: reportRoutes(tries, reports) },
     seal && { name: "callbacks", routes: callbackRoutes({ client, seal, tries, limit }) },
-    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, blocked }) },
+    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, blockedNames }) },
     // Before the operators' other paths, among which it is.
     callers && {
       name: "rows",
@@ -334,14 +335,22 @@ function routeFeatures(shared: Shared, admission: readonly Middleware[]): EdgeFe
     },
     operators && {
       name: "operators",
-      routes: operatorRoutes(tries, { variables: config, operators, store, client, auth, blocked, pages }),
+      routes: operatorRoutes(tries, {
+        variables: config,
+        operators,
+        store,
+        client,
+        auth,
+        blocked: blockedNames,
+        pages,
+      }),
     },
     RESONATE && RESONATE_PUBLIC === "1" && { name: "shared-resonate", routes: resonateRoutes(RESONATE, proxy) },
   ]);
 }
 
 /** What the configuration asks for. */
-const listed = <Part extends object>(parts: readonly (Part | false | undefined)[]): Part[] =>
+const present = <Part extends object>(parts: readonly (Part | false | undefined)[]): Part[] =>
   parts.filter((part): part is Part => part !== undefined && part !== false);
 
 /** The identity with an icon, if the deployment knows its own address. */

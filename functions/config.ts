@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { DEFAULT_DAYS } from "../core/jobs/retention.ts";
 import { hasOperators } from "../core/jobs/worker-report.ts";
-import { NAMESPACE } from "../core/resonate/ids.ts";
-import { located, type ObjectAddress, type ResonateNamespace } from "../core/resonate/object-address.ts";
-import { KEYS } from "../core/resonate/sealing.ts";
+import { NAMESPACE_PATTERN } from "../core/resonate/ids.ts";
+import { type ObjectAddress, type ResonateNamespace, withLocation } from "../core/resonate/object-address.ts";
+import { KEYS_PATTERN } from "../core/resonate/sealing.ts";
 import { blockedCallerVariables } from "../features/blocked-callers/config.ts";
 import { consentVariables } from "../features/consent/config.ts";
 import { eventVariables } from "../features/events/config.ts";
@@ -30,7 +30,7 @@ const edgeVariables = {
   /** Bearer token for the Resonate server, when it requires one. */
   RESONATE_TOKEN: z.string().optional(),
   /** Keys for the arguments and results in the Resonate server: the first one encrypts, all decrypt. */
-  ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
+  ENCRYPTION_KEYS: z.string().regex(KEYS_PATTERN, "must be keys of 32 bytes in base64, separated by commas").optional(),
   /** The worker group that executes the jobs. Never `default`: sleeping promises of every SDK carry that target. */
   RESONATE_GROUP: z
     .string()
@@ -38,7 +38,7 @@ const edgeVariables = {
     .refine((group) => group !== "default", "must not be `default`")
     .default("workers"),
   /** Put before every promise id, so that several deployments can share one server. */
-  RESONATE_NAMESPACE: z.string().regex(NAMESPACE).default(""),
+  RESONATE_NAMESPACE: z.string().regex(NAMESPACE_PATTERN).default(""),
   /** Host names that requests may be addressed to and come from; any when not set. Set on localhost. */
   ALLOWED_HOSTS: list.optional(),
   /** The URL at which clients reach the deployment, without a path. The audience of tokens is derived from it. */
@@ -105,20 +105,20 @@ const AUDIENCE =
  * @throws {ConfigError} naming each variable that is missing or malformed, without its value
  */
 export function readConfig(env: unknown): Config {
-  const given: Record<string, unknown> & Bound = Object.fromEntries(
+  const variables: Record<string, unknown> & Bound = Object.fromEntries(
     Object.entries(env as Record<string, unknown>).filter(
       ([, value]) => typeof value !== "string" || value.trim() !== "",
     ),
   );
-  if (given.RESONATE_URL !== undefined) delete given.RESONATE;
-  else if (given.RESONATE) {
-    given.RESONATE_URL = "http://resonate";
-    given.RETENTION_DAYS ??= DEFAULT_DAYS;
+  if (variables.RESONATE_URL !== undefined) delete variables.RESONATE;
+  else if (variables.RESONATE) {
+    variables.RESONATE_URL = "http://resonate";
+    variables.RETENTION_DAYS ??= DEFAULT_DAYS;
   }
-  if (given.RESONATE) given.RESONATE = located(given.RESONATE, given);
-  if (given.LISTENER) given.LISTENER = located(given.LISTENER, given);
-  if (given.CALLER) given.CALLER = located(given.CALLER, given);
-  const [general, auth] = [Env.safeParse(given), AuthConfig.safeParse(given)];
+  if (variables.RESONATE) variables.RESONATE = withLocation(variables.RESONATE, variables);
+  if (variables.LISTENER) variables.LISTENER = withLocation(variables.LISTENER, variables);
+  if (variables.CALLER) variables.CALLER = withLocation(variables.CALLER, variables);
+  const [general, auth] = [Env.safeParse(variables), AuthConfig.safeParse(variables)];
   const issues = [auth, general].flatMap(({ error }) => error?.issues ?? []);
   const problems = issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   if (general.success && auth.success) {

@@ -9,7 +9,7 @@ import { type Implementation, implement } from "../core/author/implement.ts";
 import { defineJob } from "../core/author/job.ts";
 import type { History } from "../core/engine/history.ts";
 import { replayHistories } from "./histories.ts";
-import { JOB, recordsIn, SEED, SimulatedJob } from "./simulation/simulated-job.ts";
+import { JOB_NAME, recordsIn, SEED, SimulatedJob } from "./simulation/simulated-job.ts";
 
 test("the history of a job that gave up an output is compared to its end", async () => {
   const code = (result: string) => async (ctx: Context) => {
@@ -124,10 +124,10 @@ async function historyOf(
   end: object = { kind: "complete", value: "as it was" },
 ): Promise<History> {
   expect(await simulated.toEnd()).toMatchObject(end);
-  const root = simulated.sim.get(JOB);
+  const root = simulated.sim.get(JOB_NAME);
   return {
-    id: JOB,
-    jobName: JOB,
+    id: JOB_NAME,
+    jobName: JOB_NAME,
     kind,
     version: 1,
     seed: SEED,

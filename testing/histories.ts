@@ -58,9 +58,11 @@ async function problemOf(history: History, implementation: Implementation, env: 
   const outcomeEnd = outcome && endOf(outcome);
   if (!outcomeEnd) return undefined;
   if (end)
-    return isSame(outcomeEnd, end) ? undefined : `it ${describe(outcomeEnd, PRESENT)}, and ${describe(end, PAST)}`;
+    return isSame(outcomeEnd, end)
+      ? undefined
+      : `it ${describe(outcomeEnd, PRESENT_TENSE)}, and ${describe(end, PAST_TENSE)}`;
   if (outcome.kind !== "failed" || mayFail(outcome.error, state)) return undefined;
-  return `it ${describe(outcomeEnd, PRESENT)}, and the job had not`;
+  return `it ${describe(outcomeEnd, PRESENT_TENSE)}, and the job had not`;
 }
 
 /** The outcome of a function over a history; undefined if the history does not have it. */
@@ -147,10 +149,10 @@ function isSame(outcome: HistoryEnd, end: HistoryEnd): boolean {
 /** A message without the line of a fault, which any edit of the file moves. */
 const withoutLine = (message = ""): string => message.replace(/ \(at [^()]*:\d+\)$/, "");
 
-const PRESENT = { value: "returns", next: "continues with", error: "fails" };
-const PAST = { value: "returned", next: "continued with", error: "failed" };
+const PRESENT_TENSE = { value: "returns", next: "continues with", error: "fails" };
+const PAST_TENSE = { value: "returned", next: "continued with", error: "failed" };
 
-function describe(end: HistoryEnd, { value, next, error }: typeof PAST): string {
+function describe(end: HistoryEnd, { value, next, error }: typeof PAST_TENSE): string {
   if ("error" in end) return end.error.message === undefined ? error : `${error}: ${end.error.message}`;
   return "next" in end ? `${next} ${JSON.stringify(end.next)}` : `${value} ${JSON.stringify(end.value)}`;
 }

@@ -1,6 +1,6 @@
 /** The inputs of a durable function's steps: those of the function's variables that a step's code names. */
 import { Session } from "node:inspector";
-import { authored } from "../core/author/implement.ts";
+import { authorFunctions } from "../core/author/implement.ts";
 
 /** The global property through which the inspector gets a function. */
 const FUNCTION_PROPERTY = Symbol.for("durable-mcp-edge.inputs");
@@ -27,7 +27,7 @@ export class Inputs {
   readonly #firstInputs = new Map<string, Record<string, string>>();
 
   constructor(code: object) {
-    this.#outerScopes = scopesOf(authored.get(code) ?? code).length;
+    this.#outerScopes = scopesOf(authorFunctions.get(code) ?? code).length;
   }
 
   /** How the inputs of a step differ from those of its first call; undefined if they are the same. */

@@ -131,13 +131,13 @@ const invalidOutcome = (kind: string, problem: string) =>
 
 /** Why the edge would refuse the content of an answer. A form that cannot be checked accepts any. */
 function problemWithAnswer({ requestedSchema }: Question, content: unknown): string | undefined {
-  let form: z.ZodType;
+  let schema: z.ZodType;
   try {
-    form = z.fromJSONSchema(requestedSchema as Parameters<typeof z.fromJSONSchema>[0]);
+    schema = z.fromJSONSchema(requestedSchema as Parameters<typeof z.fromJSONSchema>[0]);
   } catch {
     return undefined;
   }
-  return problemWith(form, content);
+  return problemWith(schema, content);
 }
 
 function problemWith(schema: { parse(value: unknown): unknown }, value: unknown): string | undefined {

@@ -26,20 +26,20 @@ export function outcomeOf(result: TrialResult): string {
   return interruptedSteps(result).reduce((rest, { message }) => rest.replaceAll(message, ""), text);
 }
 
-const DEATHS = {
+const DEATHS_IN_WORDS = {
   before: "before it arrived",
   after: "before its answer came back",
   alone: "which got lost, while the requests sent with it arrived",
 };
 
-/** How the outcome of `other`, in which the worker dies as planned, differs from that of `model`, and advice. */
-export function difference(model: TrialResult, other: TrialResult, { deaths, isWarm }: Plan): string {
+/** How the outcome of `trial`, in which the worker dies as planned, differs from that of `model`, and advice. */
+export function difference(model: TrialResult, trial: TrialResult, { deaths, isWarm }: Plan): string {
   const [death] = deaths;
   const circumstances = death
-    ? `With its worker killed at request ${death.at} (${other.points[death.at - 1]}), ${DEATHS[death.how]}, and the job continued by another${isWarm ? "" : " each time"}`
+    ? `With its worker killed at request ${death.at} (${trial.points[death.at - 1]}), ${DEATHS_IN_WORDS[death.how]}, and the job continued by another${isWarm ? "" : " each time"}`
     : "Run by another worker after each sleep";
   const modelCircumstances = unknownOutcomes(model) === "[]" ? "Undisturbed" : "Killed elsewhere";
-  return `${circumstances}, the function ${describe(other)}. ${modelCircumstances} it ${describe(model)}. ${stepAdvice(model, other) ?? GENERAL_ADVICE}`;
+  return `${circumstances}, the function ${describe(trial)}. ${modelCircumstances} it ${describe(model)}. ${stepAdvice(model, trial) ?? GENERAL_ADVICE}`;
 }
 
 function describe({ outcome, value, error }: TrialResult): string {

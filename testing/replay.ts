@@ -75,10 +75,10 @@ export async function replay<Args, Result>(
   /** The first of the runs that left the same outcomes of steps unknown. */
   const models = new Map([[unknownOutcomes(first), first]]);
   for (const plan of plans) {
-    const other = await run(plan);
-    const model = models.get(unknownOutcomes(other)) ?? other;
-    models.set(unknownOutcomes(other), model);
-    if (outcomeOf(other) !== outcomeOf(model)) throw new OutcomesDiffer(difference(model, other, plan));
+    const otherTrial = await run(plan);
+    const model = models.get(unknownOutcomes(otherTrial)) ?? otherTrial;
+    models.set(unknownOutcomes(otherTrial), model);
+    if (outcomeOf(otherTrial) !== outcomeOf(model)) throw new OutcomesDiffer(difference(model, otherTrial, plan));
   }
   if (first.outcome !== "complete") throw errorOf(first, options.answers);
   return { result: first.value as Result, runs: plans.length + 1 };

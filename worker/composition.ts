@@ -17,7 +17,7 @@ import { childJobs, startsJobs } from "../features/child-jobs/task.ts";
 import { awaitCleanUp, cleanUpTasks } from "../features/clean-up/task.ts";
 import { crashLoop } from "../features/crash-loop/task.ts";
 import type { FetchPublic } from "../features/files/attempt-files.ts";
-import type { KeptFiles } from "../features/files/kept-files.ts";
+import type { FileStorage } from "../features/files/kept-files.ts";
 import { stepFiles } from "../features/files/task.ts";
 import { leaseCheck } from "../features/lease-check/step.ts";
 import { operators } from "../features/operators/task.ts";
@@ -47,7 +47,7 @@ interface CompositionOptions {
   leaseTimeMs: number;
   log: LineLog;
   /** Undefined in a deployment that keeps no files. */
-  files: KeptFiles | undefined;
+  files: FileStorage | undefined;
   /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
   fetchPublic?: FetchPublic;
   /** What operators are told; undefined without operators. */
@@ -113,7 +113,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     resumeTasks(namespace),
     startsJobs(children, observe),
     ...(callbackUrl ? [callbacks(callbackUrl)] : []),
-    stepFiles({ kept: files, fetchPublic }),
+    stepFiles({ storage: files, fetchPublic }),
     ...(options.inExecutions ?? []),
   ];
   return [

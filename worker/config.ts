@@ -1,7 +1,7 @@
 /** The configuration of the worker process: its own variables, and those that features declare. */
 import * as z from "zod";
-import { NAMESPACE } from "../core/resonate/ids.ts";
-import { KEYS } from "../core/resonate/sealing.ts";
+import { NAMESPACE_PATTERN } from "../core/resonate/ids.ts";
+import { KEYS_PATTERN } from "../core/resonate/sealing.ts";
 import { serverUrl } from "../core/variables.ts";
 import { spanVariables } from "../features/trace/worker-config.ts";
 import { workerReportVariables } from "../features/worker-reports/worker-config.ts";
@@ -21,12 +21,15 @@ const workerVariables = {
   RESONATE_URL: serverUrl.default("http://127.0.0.1:8001"),
   RESONATE_TOKEN: z.string().optional(),
   /** Keys for arguments and results on the Resonate server: the first encrypts, all decrypt. */
-  ENCRYPTION_KEYS: z.string().regex(KEYS, "must be keys of 32 bytes in base64, separated by commas").optional(),
+  ENCRYPTION_KEYS: z.string().regex(KEYS_PATTERN, "must be keys of 32 bytes in base64, separated by commas").optional(),
   /** The deployment's worker group, for jobs whose definition names no other group. */
   RESONATE_GROUP: group.default("workers"),
   /** The group whose jobs this worker takes; the deployment's by default. */
   WORKER_GROUP: group.optional(),
-  RESONATE_NAMESPACE: z.string().regex(NAMESPACE, "must not contain ':', '~' or control characters").default(""),
+  RESONATE_NAMESPACE: z
+    .string()
+    .regex(NAMESPACE_PATTERN, "must not contain ':', '~' or control characters")
+    .default(""),
   LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   HEALTH_HOST: z.string().default("127.0.0.1"),
   HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).default(8081),

@@ -3,12 +3,12 @@ import { flushCompileCache } from "node:module";
 import type { Implementation } from "../core/author/implement.ts";
 import { conflicts } from "../core/author/job.ts";
 import type { WorkerFeature } from "../core/feature.ts";
-import { FORM } from "../core/jobs/form.ts";
+import { JOB_FORMAT_VERSION } from "../core/jobs/form.ts";
 import { reasonOf } from "../core/jobs/line-log.ts";
 import type { WorkerState } from "../core/jobs/worker-stats.ts";
 import { ResonateClient } from "../core/resonate/connection/client.ts";
 import { endpointOf } from "../core/resonate/connection/endpoint.ts";
-import { KeptFiles } from "../features/files/kept-files.ts";
+import { FileStorage } from "../features/files/kept-files.ts";
 import { locationOf } from "../features/files/location.ts";
 import { sweepFiles } from "../features/files/sweep-repeatedly.ts";
 import { countRequest, metrics } from "../features/metrics/task.ts";
@@ -21,7 +21,7 @@ import { EdgeReports } from "../features/worker-reports/edge-reports.ts";
 import { workerReports } from "../features/worker-reports/task.ts";
 import { compose } from "./composition.ts";
 import { readConfig, type WorkerConfig } from "./config.ts";
-import { batched, post } from "./connection/exchange.ts";
+import { inBatches, post } from "./connection/exchange.ts";
 import { publicFetch } from "./connection/public-fetch.ts";
 import { TaskIntake } from "./intake/task-intake.ts";
 import { collectBuffers } from "./process/collect-garbage.ts";
@@ -102,16 +102,16 @@ export function createWorker(
   const { namespace } = endpoint;
   const client = new ResonateClient({
     ...endpoint,
-    exchange: batched(post),
+    exchange: inBatches(post),
     timeout: Math.min(MAX_REQUEST_TIMEOUT_MS, leaseTimeMs),
     onRequest: countRequest,
   });
   const location = locationOf(env, collectBuffers);
-  const files = location && new KeptFiles(location);
+  const files = location && new FileStorage(location);
   const reports = reportsOf(config, { client, namespace, log }, () => ({
     worker: parts.pid,
     group,
-    form: FORM,
+    form: JOB_FORMAT_VERSION,
     kinds: parts.kinds,
     running: worker.running,
     most: config.MAX_TASKS,

@@ -76,7 +76,7 @@ export function callJob(kind: string, prefix: string, { shared, apps }: Pick<Job
     otherArguments: "accept",
     deadline: DEADLINE_MS,
     shared,
-    answers: true,
+    returnsToolResult: true,
     apps,
     runs: "container",
     // A repeat of a non-repeatable call gets the outcome of the first, even a failure.

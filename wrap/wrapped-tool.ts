@@ -162,9 +162,9 @@ class ToolCalls {
         return promise;
       },
     );
-    const patience = this.#options.after ?? context.patience;
+    const maxWaitMs = this.#options.after ?? context.maxWaitMs;
     try {
-      return await waitFor(start, { ...context, patience }, waitOptions(context));
+      return await waitFor(start, { ...context, maxWaitMs }, waitOptions(context));
     } finally {
       const promise = await start;
       if (isNew && promise.state === "pending" && context.isCancelled?.()) {
@@ -193,7 +193,7 @@ class ToolCalls {
 
 /** How to wait for a call's job: the server's log messages are sent to the client. */
 const waitOptions = (context: CallContext) => ({
-  passes: true,
+  relaysProgress: true,
   onResult: (result: unknown) => sendLogs(result, context),
 });
 

@@ -1,7 +1,7 @@
 /** The text variables of the edge's Worker that a deployment keeps for the next one. */
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { apart, FORM } from "../../core/jobs/form.ts";
+import { formatMismatch, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
 import { optionIn } from "../arguments.ts";
 import { newToken } from "../static-token.ts";
@@ -22,14 +22,14 @@ const JOBS_FORM = "JOBS_FORM";
  * @throws {Error} if the deployed version has another form and `isOtherForm` does not confirm that its workers are stopped
  */
 export function formOf(edge: Bindings | undefined, { isOtherForm }: DeployOptions): Record<string, string> {
-  const deployedForm = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : FORM;
-  if (deployedForm !== FORM && !isOtherForm) {
+  const deployedForm = edge ? Number(edge.find(({ name }) => name === JOBS_FORM)?.text ?? 1) : JOB_FORMAT_VERSION;
+  if (deployedForm !== JOB_FORMAT_VERSION && !isOtherForm) {
     throw new Error(
-      `Nothing was deployed: ${apart("what is deployed", deployedForm, "this version", FORM)}. ` +
+      `Nothing was deployed: ${formatMismatch("what is deployed", deployedForm, "this version", JOB_FORMAT_VERSION)}. ` +
         "Stop its workers, deploy with --other-form, and start workers of this version: docs/operations.md#mixed-versions.",
     );
   }
-  return { [JOBS_FORM]: String(FORM) };
+  return { [JOBS_FORM]: String(JOB_FORMAT_VERSION) };
 }
 
 /**

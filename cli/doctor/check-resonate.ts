@@ -125,7 +125,7 @@ async function checkRelease(client: ResonateClient, namespace: string): Promise<
   const problem = await checkSupport(client, namespace);
   if (problem?.reason !== "release") return [];
   const fix = `Run release ${SUPPORTED_RELEASES}; infra/compose.yaml names one.`;
-  return [findings("Resonate's release").failed(problem.words, fix)];
+  return [findings("Resonate's release").failed(problem.message, fix)];
 }
 
 /**

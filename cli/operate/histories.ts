@@ -10,7 +10,7 @@ import { newestRun, runIn } from "../../core/engine/runs.ts";
 import type { Run } from "../../core/engine/state.ts";
 import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
 import { fromBase64, toBase64 } from "../../core/resonate/base64.ts";
-import { decodeValue, getOf, RESUMES_TAG, STARTER } from "../../core/resonate/codec.ts";
+import { decodeValue, getOf, RESUMES_TAG, STARTER_TAG } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { SearchRefused } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
@@ -149,7 +149,7 @@ async function recordsOf(
   const recordIds = new Set(journal.events.map(({ promise }) => promise.id));
   const ownWaits = new Set(journal.events.flatMap(({ event }) => (isWait(event) ? [event.op] : [])));
   const { key } = splitKey(localId(id, namespace));
-  const starter = splitKey(tags[STARTER] ?? "").key;
+  const starter = splitKey(tags[STARTER_TAG] ?? "").key;
   const awaitedPromises: History["awaitedPromises"] = {};
   // The last callbacks whose values the function got are in no record.
   for (const record of callbacks)

@@ -1,7 +1,7 @@
 /** `jobs`: lists, by kind, jobs that are blocked, failing or waiting for an answer. */
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
-import { doing } from "../../core/jobs/feed/progress-feed.ts";
+import { activityIn } from "../../core/jobs/feed/progress-feed.ts";
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
 import { decodeValue, getOf } from "../../core/resonate/codec.ts";
@@ -67,7 +67,7 @@ async function examineJobs(
     const isAsking = entry !== undefined && Object.keys(entry.questions).length > 0;
     const state = entry?.blocked !== undefined ? "blocked" : entry?.step?.error !== undefined ? "failing" : "asking";
     if (state === "asking" && !isAsking) return;
-    result.trouble.push({ job: id.slice(namespace.length), kind, state, says: doing(entry, Date.now()) ?? "" });
+    result.trouble.push({ job: id.slice(namespace.length), kind, state, says: activityIn(entry, Date.now()) ?? "" });
   };
   let examinedCount = 0;
   for await (const page of pagesOf(client, { state: "pending", tags })) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { orderRun } from "../../docs/examples/order/order.run.ts";
 import { replay } from "../../testing/replay.ts";
-import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { type HttpServer, serveHttp } from "../../testing/stack/http-server.ts";
 import { callbackOf } from "../engine/guard/seeded.ts";
 import { type Context, HOUR } from "./context.ts";
@@ -63,7 +63,7 @@ test.each([
   async (_what, value, expected) => {
     const job = new SimulatedJob((async (ctx: Context) => [await ctx.callback("paid").result]) as never);
     await job.execute();
-    job.sim.settle(callbackOf(JOB, "paid"), "resolved", value);
+    job.sim.settle(callbackOf(JOB_NAME, "paid"), "resolved", value);
     expect(await job.toEnd()).toEqual({ kind: "complete", value: [expected] });
   },
 );

@@ -13,7 +13,7 @@
  * 5. Steps and functions return values that JSON can hold.
  */
 import type * as z from "zod";
-import type { FileData, FileLimits, FileReference, GivenFile } from "./file.ts";
+import type { FileData, FileLimits, FileReference, InputFile } from "./file.ts";
 
 /**
  * A second in milliseconds, the unit of all times in this interface.
@@ -123,7 +123,7 @@ export interface Step<Env = unknown> {
    * const file = await ctx.step("report", (step) => step.file("report.csv", "a,b\n1,2\n"));
    * const text = await ctx.step("read", async (step) => new Response(await step.read(file)).text());
    */
-  read(file: FileReference | GivenFile | string, limits?: FileLimits): Promise<ReadableStream<Uint8Array>>;
+  read(file: FileReference | InputFile | string, limits?: FileLimits): Promise<ReadableStream<Uint8Array>>;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** A file as a tool's input. */
 import * as z from "zod";
-import { type FileLimits, type GivenFile, MAX_INPUT, partsOfUri, sizeInWords } from "./file.ts";
+import { type FileLimits, type InputFile, MAX_INPUT, partsOfUri, sizeInWords } from "./file.ts";
 
 /** The longest `data:` URI, in characters: it is kept with the job's arguments. */
 const MAX_DATA = 100_000;
@@ -15,10 +15,10 @@ const MAX_ADDRESS = 4_000;
  * @example
  * const input = z.object({ photo: fileInput({ mimeTypes: ["image/*"], max: 10_000_000 }) });
  */
-export function fileInput({ mimeTypes, max = MAX_INPUT }: FileLimits = {}): z.ZodType<GivenFile> {
-  const what = [...(mimeTypes ? [mimeTypes.join(" or ")] : []), `up to ${sizeInWords(max)}`].join(", ");
-  const description = `A file (${what}): its https URL, the job:// address of another job's file, or a data: URI of up to ${MAX_DATA} characters.`;
-  const given = (value: unknown): unknown => {
+export function fileInput({ mimeTypes, max = MAX_INPUT }: FileLimits = {}): z.ZodType<InputFile> {
+  const accepted = [...(mimeTypes ? [mimeTypes.join(" or ")] : []), `up to ${sizeInWords(max)}`].join(", ");
+  const description = `A file (${accepted}): its https URL, the job:// address of another job's file, or a data: URI of up to ${MAX_DATA} characters.`;
+  const toFileInput = (value: unknown): unknown => {
     const { from, uri } = Object(value);
     const address = typeof value === "string" ? value.trim() : (from ?? uri);
     return typeof address === "string" ? { from: address, ...(mimeTypes && { mimeTypes }), max } : value;
@@ -29,8 +29,8 @@ export function fileInput({ mimeTypes, max = MAX_INPUT }: FileLimits = {}): z.Zo
     if (/^data:/i.test(from)) return from.length <= MAX_DATA;
     return from.length <= MAX_ADDRESS && (partsOfUri(from) !== undefined || isHttps(from));
   };
-  const words = `it is not accepted, or too long. ${description}`;
-  return z.preprocess(given, z.unknown().refine(isFile, words).meta({ type: "string", description })) as never;
+  const message = `it is not accepted, or too long. ${description}`;
+  return z.preprocess(toFileInput, z.unknown().refine(isFile, message).meta({ type: "string", description })) as never;
 }
 
 function isHttps(address: string): boolean {

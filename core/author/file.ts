@@ -53,9 +53,9 @@ export interface FileLimits {
  * A file that a client has given for a `fileInput`, in the form of the job's arguments: its address and its limits.
  *
  * @example
- * const photo: GivenFile = { from: "https://example.com/photo.png", mimeTypes: ["image/*"], max: 10_000_000 };
+ * const photo: InputFile = { from: "https://example.com/photo.png", mimeTypes: ["image/*"], max: 10_000_000 };
  */
-export interface GivenFile extends FileLimits {
+export interface InputFile extends FileLimits {
   from: string;
 }
 
@@ -68,7 +68,7 @@ export const MAX_INPUT = 100_000_000;
 /** The longest name of a file, in characters. */
 export const MAX_FILE_NAME = 200;
 
-const FILE = /^job:\/\/([^/?#"]+)\/files\/([0-9a-f]{16}-\d+\.\d+\.\d+)\/([^/?#"]+)$/;
+const FILE_URI_PATTERN = /^job:\/\/([^/?#"]+)\/files\/([0-9a-f]{16}-\d+\.\d+\.\d+)\/([^/?#"]+)$/;
 
 /** What the URI of each file contains: a JSON text without it names no file. */
 export const FILE_PATH = "/files/";
@@ -78,7 +78,7 @@ export const fileUri = (job: string, id: string, name: string): string =>
 
 /** The parts of a file's URI; undefined for any other text. */
 export function partsOfUri(uri: unknown): { job: string; id: string; name: string } | undefined {
-  const [, job, id, name] = (typeof uri === "string" && FILE.exec(uri)) || [];
+  const [, job, id, name] = (typeof uri === "string" && FILE_URI_PATTERN.exec(uri)) || [];
   if (job === undefined || id === undefined || name === undefined) return undefined;
   try {
     return { job: decodeURIComponent(job), id, name: decodeURIComponent(name) };
@@ -87,26 +87,26 @@ export function partsOfUri(uri: unknown): { job: string; id: string; name: strin
   }
 }
 
-/** The first `most` references to files in a value, each once. */
-export function filesIn(value: unknown, most = Number.POSITIVE_INFINITY): FileReference[] {
-  const found = new Map<string, FileReference>();
+/** The first `max` references to files in a value, each once. */
+export function filesIn(value: unknown, max = Number.POSITIVE_INFINITY): FileReference[] {
+  const files = new Map<string, FileReference>();
   let level: unknown[] = [value];
-  while (level.length > 0 && found.size < most) {
-    for (const each of level) if (isFile(each) && found.size < most) found.set(each.uri, each);
-    level = level.flatMap((each) => (typeof each === "object" && each !== null ? Object.values(each) : []));
+  while (level.length > 0 && files.size < max) {
+    for (const part of level) if (isFile(part) && files.size < max) files.set(part.uri, part);
+    level = level.flatMap((part) => (typeof part === "object" && part !== null ? Object.values(part) : []));
   }
-  return [...found.values()];
+  return [...files.values()];
 }
 
 /**
  * The key of a wrapped server's stored answer with the references to its files, which replace its largest images, sounds and
  * files. Only the worker writes it.
  */
-export const FILES = "durable-mcp:files";
+export const FILES_KEY = "durable-mcp:files";
 
 /** The part of a job's result whose references to files count: the rest of a wrapped server's answer is only content. */
-export const referringPart = ({ job, value }: { job: { answers: boolean }; value?: unknown }): unknown =>
-  job.answers ? Object(value)[FILES] : value;
+export const referringPart = ({ job, value }: { job: { returnsToolResult: boolean }; value?: unknown }): unknown =>
+  job.returnsToolResult ? Object(value)[FILES_KEY] : value;
 
 /** Whether a value is a reference to a file. */
 export function isFile(value: unknown): value is FileReference {
@@ -117,17 +117,16 @@ export function isFile(value: unknown): value is FileReference {
 
 /** A number of bytes in words, such as `300 KB`. */
 export function sizeInWords(bytes: number): string {
-  const [most, unit] = bytes < 1e3 ? [1, "bytes"] : bytes < 1e6 ? [1e3, "KB"] : bytes < 1e9 ? [1e6, "MB"] : [1e9, "GB"];
-  return `${Math.round((bytes / Number(most)) * 10) / 10} ${unit}`;
+  const [divisor, unit] =
+    bytes < 1e3 ? [1, "bytes"] : bytes < 1e6 ? [1e3, "KB"] : bytes < 1e9 ? [1e6, "MB"] : [1e9, "GB"];
+  return `${Math.round((bytes / Number(divisor)) * 10) / 10} ${unit}`;
 }
 
 /** Whether a media type is one of `types`, which may hold `image/*` and the like; undefined: any. */
 export function isOfType(mimeType: string, types: readonly string[] | undefined): boolean {
-  const [given = ""] = mimeType.toLowerCase().split(";");
+  const [bare = ""] = mimeType.toLowerCase().split(";");
   const is = (type: string) =>
-    type.endsWith("/*")
-      ? given.trim().startsWith(type.slice(0, -1).toLowerCase())
-      : given.trim() === type.toLowerCase();
+    type.endsWith("/*") ? bare.trim().startsWith(type.slice(0, -1).toLowerCase()) : bare.trim() === type.toLowerCase();
   return types?.some(is) ?? true;
 }
 

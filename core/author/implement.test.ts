@@ -60,7 +60,9 @@ test.each<[string, object, object, string]>([
 
 test("an earlier version gets its arguments as its schema made them, where the newest schema leaves them as they are", async () => {
   const two = defineJob({
-    ...{ kind: "reminder", id: () => "x", version: 2 },
+    kind: "reminder",
+    id: () => "x",
+    version: 2,
     args: withArgs({ urgent: z.boolean().default(false) }),
   });
   const code = async (_ctx: Context, { at }: Args) => at.getTime();

@@ -3,7 +3,7 @@ import { $ZodAsyncError } from "zod/v4/core"; // Not as `z.core`, which would lo
 import type { Context, JobContext } from "./context.ts";
 import { NondeterminismError } from "./context.ts";
 import type { Job } from "./job.ts";
-import { changed, returned, storable } from "./values.ts";
+import { pathOfChange, returnedObjects, storable } from "./values.ts";
 
 /**
  * The code of a job: see {@link Context}. It may run several times, each time from its start. Its result is stored.
@@ -47,7 +47,7 @@ export interface ImplementOptions<Args, Env> {
 }
 
 /** Maps the function that `versionOf` returns to the author's own. */
-export const authored = new WeakMap<object, object>();
+export const authorFunctions = new WeakMap<object, object>();
 
 /**
  * Connects a job's definition with its code.
@@ -81,11 +81,11 @@ export function implement<Args, Result, Env = unknown>(
       if (!code) return undefined;
       const isOwn = version === job.version;
       const run = async (ctx: Context<never>, args: unknown) => {
-        const given = isOwn ? parsed(job, args) : parsedEarlier(job, args);
-        const result = await code(ctx as Context as JobContext<Args, Env>, given);
-        return checked(isOwn ? job : undefined, result);
+        const checkedArgs = isOwn ? parseArgs(job, args) : parseEarlierArgs(job, args);
+        const result = await code(ctx as Context as JobContext<Args, Env>, checkedArgs);
+        return storedResult(isOwn ? job : undefined, result);
       };
-      authored.set(run, code);
+      authorFunctions.set(run, code);
       return run;
     },
   };
@@ -93,38 +93,38 @@ export function implement<Args, Result, Env = unknown>(
 
 /** The arguments of a job's next run, as they are stored. @throws {NondeterminismError} if they do not fit */
 export function nextArgs(job: Job, args: unknown): unknown {
-  const { success, data, error } = parsedArgs(job, args);
+  const { success, data, error } = safeParseArgs(job, args);
   if (success) return data;
   throw new NondeterminismError(`ctx.continueAs: these are not arguments of ${job.kind}: ${problemsOf(error)}`);
 }
 
-function parsed<Args>(job: Job<Args>, args: unknown): Args {
-  const { success, data, error } = parsedArgs(job, args);
-  const once = "Stored arguments are what the schema made of them, which it must";
+function parseArgs<Args>(job: Job<Args>, args: unknown): Args {
+  const { success, data, error } = safeParseArgs(job, args);
+  const rule = "Stored arguments are what the schema made of them, which it must";
   if (!success)
-    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problemsOf(error)}. ${once} accept`);
-  const path = changed(args, data);
+    throw new NondeterminismError(`these are not arguments of ${job.kind}: ${problemsOf(error)}. ${rule} accept`);
+  const path = pathOfChange(args, data);
   if (path === undefined) return data;
   throw new NondeterminismError(
-    `the arguments of ${job.kind} change again${path && ` at ${path}`}. ${once} leave as it is`,
+    `the arguments of ${job.kind} change again${path && ` at ${path}`}. ${rule} leave as it is`,
   );
 }
 
 /** The arguments of a job of an earlier version. The schema of that version is gone: the present one may not fit them. */
-function parsedEarlier<Args>(job: Job<Args>, args: unknown): Args {
-  const { success, data } = parsedArgs(job, args);
-  return success && changed(args, data, true) === undefined ? data : (args as Args);
+function parseEarlierArgs<Args>(job: Job<Args>, args: unknown): Args {
+  const { success, data } = safeParseArgs(job, args);
+  return success && pathOfChange(args, data, true) === undefined ? data : (args as Args);
 }
 
-function parsedArgs<Args>({ kind, args: schema }: Job<Args>, args: unknown) {
-  const words = `the arguments of ${kind} are checked by something asynchronous, and again when the job runs. Do that in a step`;
-  return parsedAtOnce(schema, args, () => new NondeterminismError(words));
+function safeParseArgs<Args>({ kind, args: schema }: Job<Args>, args: unknown) {
+  const message = `the arguments of ${kind} are checked by something asynchronous, and again when the job runs. Do that in a step`;
+  return parsedAtOnce(schema, args, () => new NondeterminismError(message));
 }
 
 /** The stored form of a result. `job`: the job whose output it must fit. */
-function checked(job: Job | undefined, result: unknown): unknown {
+function storedResult(job: Job | undefined, result: unknown): unknown {
   const value = storable(result, "the function");
-  if (typeof result === "object" && result !== null) returned.set(value as object, result);
+  if (typeof result === "object" && result !== null) returnedObjects.set(value as object, result);
   const outcome = job?.result?.safeParse(value);
   if (!outcome || outcome.success) return value;
   throw new NondeterminismError(

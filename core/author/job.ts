@@ -103,7 +103,7 @@ export interface JobOptions<Args, Result = unknown> {
    */
   otherArguments?: "note" | "refuse" | "accept";
   /** Whether the result is the tool's whole answer in the protocol's form (with `content`), and not a value in one. */
-  answers?: boolean;
+  returnsToolResult?: boolean;
   /** Whether hosts may show apps that such an answer names. Default: false. */
   apps?: boolean;
   /**
@@ -188,7 +188,7 @@ export interface Job<Args = unknown, Result = unknown> {
   /** How long the clean-up of a cancelled job may take, in milliseconds. */
   readonly cleanupTime: number;
   /** Whether the result is the tool's whole answer in the protocol's form. */
-  readonly answers: boolean;
+  readonly returnsToolResult: boolean;
   /** Whether hosts may show apps that such an answer names. */
   readonly apps: boolean;
   /** How jobs are shown to people. */
@@ -239,7 +239,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     expectedAt,
     counts,
     restarts = () => true,
-    answers = false,
+    returnsToolResult = false,
     apps = false,
     group,
   } = options;
@@ -281,7 +281,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
     onRestart: options.onRestart,
     otherArguments: options.otherArguments ?? "note",
     cleanupTime: options.cleanup?.for ?? DEFAULT_CLEANUP,
-    answers,
+    returnsToolResult,
     apps,
     ...(options.view && { view: options.view }),
     ...(options.errors && { errors: options.errors }),
@@ -293,7 +293,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
 }
 
 /** The JSON Schema that a schema was made from: see `json-schema.ts`. */
-export const RAW = new WeakMap<z.ZodType, JsonSchema>();
+export const RAW_SCHEMAS = new WeakMap<z.ZodType, JsonSchema>();
 
 /**
  * A text of 22 characters that stands for a value in an id; different values have different texts.
@@ -307,9 +307,9 @@ export async function hashed(value: unknown): Promise<string> {
 /** The conflicts between definitions, in words; empty where there is none. */
 export function conflicts(jobs: readonly Job[]): string[] {
   return jobs.flatMap((job, i) =>
-    jobs.slice(0, i).flatMap((other) => {
-      if (other.kind === job.kind) return [`Two jobs are of the kind ${job.kind}.`];
-      const [short, long] = job.prefix.length < other.prefix.length ? [job, other] : [other, job];
+    jobs.slice(0, i).flatMap((otherJob) => {
+      if (otherJob.kind === job.kind) return [`Two jobs are of the kind ${job.kind}.`];
+      const [short, long] = job.prefix.length < otherJob.prefix.length ? [job, otherJob] : [otherJob, job];
       if (!long.prefix.startsWith(short.prefix)) return [];
       return [
         `A name that begins with ${long.prefix} could be of the kind ${long.kind} or of the kind ${short.kind}, whose names begin with ${short.prefix}. Give one of them another prefix.`,

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type JsonSchema, RAW } from "./job.ts";
+import { type JsonSchema, RAW_SCHEMAS } from "./job.ts";
 
 /**
  * Makes a schema from plain JSON Schema, which is advertised unchanged. It is in a module of its own, so that an edge whose
@@ -10,6 +10,6 @@ import { type JsonSchema, RAW } from "./job.ts";
  */
 export function jsonSchema<T = unknown>(schema: JsonSchema): z.ZodType<T> {
   const type = z.fromJSONSchema(schema as never) as unknown as z.ZodType<T>;
-  RAW.set(type, schema);
+  RAW_SCHEMAS.set(type, schema);
   return type;
 }

@@ -1,12 +1,12 @@
 /** Finds the line of the author's source that makes a call, from the stack. */
 
 /** How many frames down the stack the author's function may be. */
-const DEPTH = 50;
+const MAX_FRAMES = 50;
 
-const LOCATION = /(?:\(|\s)((?:file:\/\/)?\/[^()]*?):(\d+):\d+\)?$/;
+const LOCATION_PATTERN = /(?:\(|\s)((?:file:\/\/)?\/[^()]*?):(\d+):\d+\)?$/;
 
 /** Matches this package's files whose code stands between an author's function and the code that it calls. */
-const OWN = /\/core\/(?:engine|author|tools)\/(?!.*\.test\.)/;
+const PACKAGE_FILE_PATTERN = /\/core\/(?:engine|author|tools)\/(?!.*\.test\.)/;
 
 interface Frame {
   file: string;
@@ -16,26 +16,28 @@ interface Frame {
 /** ` at file:line` of the author's code, and the library that made the call; empty if the stack does not tell. */
 export function sourceLine(before = ""): string {
   const frames = authorFrames(stackHere());
-  const [called] = frames;
-  const led = frames.findLast(({ file }) => !file.includes("/node_modules/"));
-  if (!called || !led) return "";
-  const through = called.file === led.file ? "" : ` (through ${inWords(called)})`;
-  return `${before} at ${inWords(led)}${through}`;
+  const [callee] = frames;
+  const caller = frames.findLast(({ file }) => !file.includes("/node_modules/"));
+  if (!callee || !caller) return "";
+  const through = callee.file === caller.file ? "" : ` (through ${inWords(callee)})`;
+  return `${before} at ${inWords(caller)}${through}`;
 }
 
 /** The longest line of a stack that is searched, in characters. */
-const LONGEST = 2_000;
+const MAX_LINE_CHARACTERS = 2_000;
 
 /** An error's stack without its message, which others may have written: it may look like frames, or be very long to search. */
 export function framesIn({ message, stack = "" }: Error): string {
   const lines = stack.replace(message, "").split("\n");
   // If the message was changed later, the stack still has the first one.
-  return lines.filter((line) => line.length <= LONGEST && line.startsWith("    at ")).join("\n");
+  return lines.filter((line) => line.length <= MAX_LINE_CHARACTERS && line.startsWith("    at ")).join("\n");
 }
 
 /** The first line of the author's code in an error's stack, as ` (at file:line)`; empty if the stack does not tell. */
 export function lineIn(error: Error): string {
-  const frame = framesOf(framesIn(error)).find(({ file }) => !OWN.test(file) && !file.includes("/node_modules/"));
+  const frame = framesOf(framesIn(error)).find(
+    ({ file }) => !PACKAGE_FILE_PATTERN.test(file) && !file.includes("/node_modules/"),
+  );
   return frame ? ` (at ${inWords(frame)})` : "";
 }
 
@@ -43,17 +45,17 @@ export function lineIn(error: Error): string {
 function authorFrames(stack: string): Frame[] {
   const frames = framesOf(stack);
   // In a bundle all code is in one file, so nothing tells whose code it is.
-  if (!frames[0] || !OWN.test(frames[0].file)) return [];
-  const begin = frames.findIndex(({ file }) => !OWN.test(file));
+  if (!frames[0] || !PACKAGE_FILE_PATTERN.test(frames[0].file)) return [];
+  const begin = frames.findIndex(({ file }) => !PACKAGE_FILE_PATTERN.test(file));
   if (begin < 0) return [];
   const rest = frames.slice(begin);
-  const end = rest.findIndex(({ file }) => OWN.test(file));
+  const end = rest.findIndex(({ file }) => PACKAGE_FILE_PATTERN.test(file));
   return end < 0 ? rest : rest.slice(0, end);
 }
 
 function framesOf(stack: string): Frame[] {
   return stack.split("\n").flatMap((text) => {
-    const [, file, line] = LOCATION.exec(text.trim()) ?? [];
+    const [, file, line] = LOCATION_PATTERN.exec(text.trim()) ?? [];
     return file && line ? [{ file, line }] : [];
   });
 }
@@ -61,7 +63,7 @@ function framesOf(stack: string): Frame[] {
 function stackHere(): string {
   const errors = Error as { stackTraceLimit?: number };
   const { stackTraceLimit = 10 } = errors;
-  errors.stackTraceLimit = DEPTH;
+  errors.stackTraceLimit = MAX_FRAMES;
   const { stack = "" } = new Error("here");
   errors.stackTraceLimit = stackTraceLimit;
   return stack;

@@ -25,10 +25,10 @@ const MAX_NAME = 100;
  * @throws {NondeterminismError} if the value is too large, or JSON would change a part of it; the message says where
  */
 export function storable(value: unknown, what: string): unknown {
-  const found = problemIn(value, new Set());
-  if (found) {
-    const at = found.path && ` at ${found.path.replace(/^\./, "")}`;
-    throw new NondeterminismError(`${what} returned ${found.what}${at}: ${found.advice}`);
+  const unstorable = problemIn(value, new Set());
+  if (unstorable) {
+    const at = unstorable.path && ` at ${unstorable.path.replace(/^\./, "")}`;
+    throw new NondeterminismError(`${what} returned ${unstorable.what}${at}: ${unstorable.advice}`);
   }
   const json = JSON.stringify(value);
   if (json === undefined) return undefined;
@@ -115,7 +115,7 @@ function advice(value: object): string {
 }
 
 /** Maps the stored form of a function's result to the object that the function returned, which it may still change. */
-export const returned = new WeakMap<object, object>();
+export const returnedObjects = new WeakMap<object, object>();
 
 /** The path of the first difference between two values, up to 100 characters; undefined if their JSON is the same. */
 export function difference(one: unknown, other: unknown): string | undefined {
@@ -131,7 +131,7 @@ export function difference(one: unknown, other: unknown): string | undefined {
  * The path at which `now` differs from `before`; undefined if nowhere. Keys that only one of them has are ignored; if `all`, only
  * those that `before` lacks.
  */
-export function changed(before: unknown, now: unknown, all = false): string | undefined {
+export function pathOfChange(before: unknown, now: unknown, all = false): string | undefined {
   try {
     const json = JSON.stringify(now) ?? "null";
     if (json === JSON.stringify(before)) return undefined;
@@ -141,23 +141,23 @@ export function changed(before: unknown, now: unknown, all = false): string | un
   }
 }
 
-/** `having`: which of the two must have a key for it to be compared. */
+/** `keysOf`: which of the two must have a key for it to be compared. */
 function differenceIn(
   one: unknown,
   other: unknown,
   path: string,
   depth: number,
-  having: "any" | "first" | "both" = "any",
+  keysOf: "any" | "first" | "both" = "any",
 ): string | undefined {
   if (Object.is(one, other) || depth > MAX_DEPTH) return undefined;
   if (typeof one !== "object" || typeof other !== "object" || !one || !other) return path.slice(0, 100);
   for (const key of new Set([...Object.keys(one), ...Object.keys(other)])) {
-    if (having !== "any" && !Object.hasOwn(one, key)) continue;
-    if (having === "both" && !Object.hasOwn(other, key)) continue;
+    if (keysOf !== "any" && !Object.hasOwn(one, key)) continue;
+    if (keysOf === "both" && !Object.hasOwn(other, key)) continue;
     const within = Array.isArray(one) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
-    const part = (whole: object) => (whole as Record<string, unknown>)[key];
-    const found = differenceIn(part(one), part(other), within, depth + 1, having);
-    if (found !== undefined) return found;
+    const part = (parent: object) => (parent as Record<string, unknown>)[key];
+    const inner = differenceIn(part(one), part(other), within, depth + 1, keysOf);
+    if (inner !== undefined) return inner;
   }
   return undefined;
 }
@@ -169,10 +169,10 @@ const MAX_CAUSES = 3;
 const MAX_FIELDS = 10_000;
 
 /** Fields of an error that are stored separately, or not at all. */
-const STORED_APART = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
+const SEPARATE_FIELDS = new Set(["name", "message", "stack", "cause", "code", "status", "attempts"]);
 
 /** This package's errors that keep their class after a step, by their names, which a bundler does not change. */
-const KNOWN = new Map<string, ErrorClass>(
+const PACKAGE_ERRORS = new Map<string, ErrorClass>(
   Object.entries({ NonRetryableError, StepInterrupted, RetryableError, TimeoutError }),
 );
 
@@ -200,12 +200,12 @@ export function toStored(
   depth = 0,
 ): StoredError {
   const { name, message, code, status, cause } = parts(thrown);
-  const registered = thrown instanceof Error ? classes.find((each) => thrown.constructor === each) : undefined;
-  const known = KNOWN.get(name);
-  const isKnown = known !== undefined && thrown instanceof known;
+  const registeredClass = thrown instanceof Error ? classes.find((each) => thrown.constructor === each) : undefined;
+  const packageError = PACKAGE_ERRORS.get(name);
+  const isPackageError = packageError !== undefined && thrown instanceof packageError;
   // `AbortSignal.timeout` and other libraries have a `TimeoutError` as well.
-  const type = registered?.name ?? (known && !isKnown ? "Error" : undefined);
-  const fields = registered || isKnown ? fieldsOf(thrown) : undefined;
+  const type = registeredClass?.name ?? (packageError && !isPackageError ? "Error" : undefined);
+  const fields = registeredClass || isPackageError ? fieldsOf(thrown) : undefined;
   return {
     name,
     message: message.slice(0, MAX_MESSAGE) || "failed without giving a reason",
@@ -236,11 +236,12 @@ export function fromStored(
 ): Error {
   const error = new Error(message, cause && { cause: fromStored(cause, classes) });
   // Most records of this package's errors have only the name.
-  const type = classes.find((each) => each.name === className) ?? (className === "Error" ? undefined : KNOWN.get(name));
+  const type =
+    classes.find((each) => each.name === className) ?? (className === "Error" ? undefined : PACKAGE_ERRORS.get(name));
   if (type) Object.setPrototypeOf(error, type.prototype);
   if (at !== undefined) lines.set(error, at);
-  own(error, { name }, false);
-  own(error, {
+  defineField(error, { name }, false);
+  defineField(error, {
     ...fields,
     ...(code !== undefined && { code }),
     ...(status !== undefined && { status }),
@@ -250,7 +251,7 @@ export function fromStored(
 }
 
 /** Gives an error own properties. Assignments would call the accessors of its class, and fail where there is no setter. */
-function own(error: Error, properties: Record<string, unknown>, enumerable = true): void {
+function defineField(error: Error, properties: Record<string, unknown>, enumerable = true): void {
   for (const [name, value] of Object.entries(properties))
     Object.defineProperty(error, name, { value, enumerable, configurable: true, writable: true });
 }
@@ -259,7 +260,7 @@ function own(error: Error, properties: Record<string, unknown>, enumerable = tru
 function fieldsOf(thrown: unknown): Record<string, unknown> | undefined {
   const fields: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(thrown as object)) {
-    if (!STORED_APART.has(field) && value !== undefined && !problemIn(value, new Set())) fields[field] = value;
+    if (!SEPARATE_FIELDS.has(field) && value !== undefined && !problemIn(value, new Set())) fields[field] = value;
   }
   const json = JSON.stringify(fields);
   return json === "{}" || json.length > MAX_FIELDS ? undefined : JSON.parse(json);
@@ -279,7 +280,7 @@ function parts(thrown: unknown) {
       };
     }
     if (thrown === undefined || thrown === null) return { name: "Error", message: "" };
-    return { name: "Error", message: typeof thrown === "string" ? thrown : said(thrown) };
+    return { name: "Error", message: typeof thrown === "string" ? thrown : textOf(thrown) };
   } catch {
     return { name: "Error", message: "" }; // a getter of the thrown value has thrown
   }
@@ -291,16 +292,16 @@ function plain(value: unknown): string | number | undefined {
 }
 
 /** A thrown value that is not an `Error`, as JSON without the parts that JSON cannot hold. */
-function said(thrown: unknown): string {
+function textOf(thrown: unknown): string {
   const above: unknown[] = [];
-  function unwound(this: unknown, _key: string, value: unknown): unknown {
+  function withoutCycles(this: unknown, _key: string, value: unknown): unknown {
     if (typeof value === "bigint") return `${value}n`;
     above.splice(above.indexOf(this) + 1);
     if (above.includes(value)) return "…";
     above.push(value);
     return value;
   }
-  return JSON.stringify(thrown, unwound) ?? String(thrown);
+  return JSON.stringify(thrown, withoutCycles) ?? String(thrown);
 }
 
 /** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
@@ -317,20 +318,21 @@ export function storedError(thrown: unknown): Error {
 }
 
 /** Matches the stack of a `SyntaxError` in code that does not compile. Others come from data, such as broken JSON. */
-const COMPILED = /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
+const COMPILING_FRAME_PATTERN =
+  /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
 
 /** The names of this package's errors after which a retry cannot help. */
-const FINAL = new Set(["NonRetryableError", "StepInterrupted", "NondeterminismError", "ProtocolFailure"]);
+const FINAL_ERRORS = new Set(["NonRetryableError", "StepInterrupted", "NondeterminismError", "ProtocolFailure"]);
 
 /** Whether a retry cannot help: the error says so, or it is a programming error. */
 export function isFinal(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
-  return FINAL.has(thrown.name) || isFault(thrown);
+  return FINAL_ERRORS.has(thrown.name) || isFault(thrown);
 }
 
 /** Whether it is a programming error. Node's network failures are no such error: a `TypeError` with a cause. */
 function isFault(thrown: Error): boolean {
   const { name, cause } = thrown;
-  if (name === "SyntaxError") return COMPILED.test(framesIn(thrown));
+  if (name === "SyntaxError") return COMPILING_FRAME_PATTERN.test(framesIn(thrown));
   return ["ReferenceError", "RangeError"].includes(name) || (name === "TypeError" && cause === undefined);
 }

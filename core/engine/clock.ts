@@ -51,24 +51,24 @@ export async function whenDrained(then: () => void): Promise<void> {
   // Called from within a microtask, `nextTick` runs after all microtasks; otherwise it would run before them.
   await undefined;
   isTickLast ??= await waitsForMicrotasks();
-  const over = Promise.withResolvers<void>();
+  const drained = Promise.withResolvers<void>();
   const end = () => {
     then();
-    over.resolve();
+    drained.resolve();
   };
   if (isTickLast) process?.nextTick?.(end);
   else void turn().then(end);
-  return over.promise;
+  return drained.promise;
 }
 
 async function waitsForMicrotasks(): Promise<boolean> {
   if (!process?.nextTick) return false;
-  let hasTicked = false;
+  let hasElapsed = false;
   process.nextTick(() => {
-    hasTicked = true;
+    hasElapsed = true;
   });
   for (let i = 0; i < 8; i++) await undefined;
-  return !hasTicked;
+  return !hasElapsed;
 }
 
 /** Wakes a loop when something has happened, also while the loop was busy. */

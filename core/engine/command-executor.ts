@@ -5,7 +5,7 @@ import { deadlineId } from "../resonate/ids.ts";
 import type { Wakeup } from "./clock.ts";
 import { LeaseLost } from "./job-lease.ts";
 import type { Journal } from "./journal.ts";
-import { graceOf } from "./replay/cancellation.ts";
+import { unwindingTimeOf } from "./replay/cancellation.ts";
 import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.ts";
 import { type Command, type Commands, hasEffects, isGroup, type Work } from "./replay/commands/commands.ts";
 import type { Spending } from "./replay/commands/spending.ts";
@@ -19,7 +19,7 @@ import {
 } from "./replay/determinism.ts";
 import type { Replay } from "./replay/replay.ts";
 import type { ExecutionEnd } from "./runtime.ts";
-import type { Carried } from "./state.ts";
+import type { OutputCounts } from "./state.ts";
 import { RecordRefused } from "./step-feature.ts";
 import { performStep, type StepParts } from "./steps/step.ts";
 import { performChecks } from "./steps/until.ts";
@@ -28,7 +28,7 @@ import { performChecks } from "./steps/until.ts";
 const MAX_NEWS_DELAY_MS = 50;
 
 /** A pause up to this long is waited for here; a longer one holds no worker. In milliseconds. */
-const MAX_HELD_PAUSE_MS = 5 * SECOND;
+const MAX_PAUSE_IN_MEMORY_MS = 5 * SECOND;
 
 interface ExecutorParts extends StepParts {
   readonly journal: Journal;
@@ -88,26 +88,26 @@ export class CommandExecutor {
         return { kind: "failed", error: pass.brokenRule ?? end.error };
       }
       if (!end && (await this.#deliverNext())) continue;
-      const needed = [...commands.open].filter((command) => !end || hasEffects(command));
-      if ((end || next) && needed.length === 0) {
+      const required = [...commands.open].filter((command) => !end || hasEffects(command));
+      if ((end || next) && required.length === 0) {
         // The platform reports unhandled rejections at the end of a turn.
         await clock.turn();
         if (end && "value" in end) this.#refuse(changedSince(end.value));
         this.#refuseUnawaited();
         await this.#verify();
         if (pass.brokenRule) continue;
-        if (next) return { kind: "continued", args: next.args, carried: this.#carried };
+        if (next) return { kind: "continued", args: next.args, outputCounts: this.#outputCounts };
         return { kind: "complete", value: end && "value" in end ? end.value : undefined };
       }
       report.send();
       const now = clock.now();
-      if (needed.some((command) => holdsWorker(command, now))) await wakeup.wait(this.#nextDue(needed, now));
-      else if (await this.#suspend(needed)) return { kind: "asleep" };
+      if (required.some((command) => holdsWorker(command, now))) await wakeup.wait(this.#nextDue(required, now));
+      else if (await this.#suspend(required)) return { kind: "asleep" };
     }
   }
 
   /** The state that this run hands to the next. */
-  get #carried(): Carried {
+  get #outputCounts(): OutputCounts {
     const { commands, spending, report } = this.#parts;
     const { emitted, events } = commands;
     return { emitted, events, spent: spending?.all, progress: report.newestProgress };
@@ -133,7 +133,7 @@ export class CommandExecutor {
     pass.isLate = true;
     this.#parts.stop();
     const { cleanupUntil = 0, deadline } = runtime;
-    const end = clock.now() + graceOf(cleanupUntil - deadline);
+    const end = clock.now() + unwindingTimeOf(cleanupUntil - deadline);
     for (;;) {
       wakeup.reset();
       if (this.#fault || pass.brokenRule || pass.end || runtime.signal.aborted) return;
@@ -206,19 +206,19 @@ export class CommandExecutor {
       return true;
     }
     const isBeside = commands.open.values().some((command) => command !== next && !isGroup(command));
-    writer.reached(next.path, isBeside ? pass.window + 1 : undefined);
+    writer.addReachedPath(next.path, isBeside ? pass.window + 1 : undefined);
     await replay.deliverAwaited(next, settled);
     return true;
   }
 
   /** Suspends the job until something that it waits for has settled. Resolves with false if it has to go on at once. */
-  async #suspend(needed: readonly Command[]): Promise<boolean> {
+  async #suspend(required: readonly Command[]): Promise<boolean> {
     const { journal, writer, commands, pass, wakeup, lease, runtime } = this.#parts;
-    const ids = needed.flatMap(({ awaitedPromise, pause }) => (awaitedPromise ?? pause)?.id ?? []);
+    const ids = required.flatMap(({ awaitedPromise, pause }) => (awaitedPromise ?? pause)?.id ?? []);
     if (ids.length === 0 && !wakeup.isAwake)
       pass.ruleBroken(`the function ${WAITS_FOR_SOMETHING_ELSE}${lastOf(commands)}`);
     const reason = tooLate(
-      needed.filter((command) => !isGroup(command)),
+      required.filter((command) => !isGroup(command)),
       pass.waitsUntil,
     );
     if (reason !== undefined && this.#isDue && hasDone(journal)) {
@@ -233,7 +233,7 @@ export class CommandExecutor {
       return false;
     }
     await runtime.beforeSleep?.((entry) => writer.record(entry));
-    if (this.#isDue && !needed.some((command) => endsBy(command, runtime.deadline))) {
+    if (this.#isDue && !required.some((command) => endsBy(command, runtime.deadline))) {
       const id = deadlineId(lease.id);
       const wakes = await lease.create(id, undefined, { due: Math.ceil(runtime.deadline) });
       if (wakes.state !== "pending") {
@@ -244,7 +244,7 @@ export class CommandExecutor {
       ids.push(id);
     }
     if (await lease.suspend(ids)) return true;
-    await this.#lookFor(needed);
+    await this.#lookFor(required);
     return false;
   }
 
@@ -291,7 +291,7 @@ const isNew = (command: Command): boolean => hasEffects(command) && !command.isR
 
 /** Whether a command holds the worker: its work runs, or goes on soon. */
 function holdsWorker({ isRunning, pause, kind }: Command, now: number): boolean {
-  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= MAX_HELD_PAUSE_MS);
+  return isRunning || (pause !== undefined && kind !== "until" && pause.due - now <= MAX_PAUSE_IN_MEMORY_MS);
 }
 
 /**

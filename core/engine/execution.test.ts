@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Death } from "../../testing/simulation/plan.ts";
-import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../author/context.ts";
 import { journalEntryId } from "../resonate/ids.ts";
@@ -128,14 +128,14 @@ test("an answer that a step has begun with stays the first, even if news of an e
     await ctx.step("tell", ({ idempotencyKey }) => {
       told.push([winner, idempotencyKey]);
       if (told.length > 1) return winner;
-      simulated.sim.kill(JOB);
+      simulated.sim.kill(JOB_NAME);
       simulated.stop.abort();
       return never();
     });
     return winner;
   });
   await simulated.execute();
-  simulated.alwaysPending.add(journalEntryId(JOB, 1));
+  simulated.alwaysPending.add(journalEntryId(JOB_NAME, 1));
   await simulated.clock.until(simulated.clock.pause(10));
   simulated.answer("one", yes);
   await simulated.clock.until(simulated.clock.pause(10));
@@ -180,7 +180,7 @@ test("a step's signal fires when its branch loses a race, when the lease is lost
   expect(aborted).toEqual(["race"]);
 
   const lost: SimulatedJob = new SimulatedJob((ctx: Context) =>
-    Promise.all([long(ctx, "lease"), ctx.step("next", () => lost.sim.kill(JOB))]),
+    Promise.all([long(ctx, "lease"), ctx.step("next", () => lost.sim.kill(JOB_NAME))]),
   );
   await expect(lost.execute()).rejects.toThrow(LeaseLost);
   expect(aborted).toEqual(["race", "lease"]);
@@ -212,7 +212,7 @@ test("the function's signal fires once, for a cancellation, the deadline or a lo
   await expect(cancelled.execute()).rejects.toThrow(LeaseLost);
   expect(fired).toEqual(["deadline", "cancelled"]);
   const lost: SimulatedJob = new SimulatedJob(
-    heard("lost", (ctx) => Promise.all([ctx.step("long", never), ctx.step("next", () => lost.sim.kill(JOB))])),
+    heard("lost", (ctx) => Promise.all([ctx.step("long", never), ctx.step("next", () => lost.sim.kill(JOB_NAME))])),
   );
   await expect(lost.execute()).rejects.toThrow(LeaseLost);
   expect(fired).toEqual(["deadline", "cancelled", "lost"]);

@@ -101,26 +101,26 @@ export class Execution {
 
   #again(): Execution {
     const { journal, lease, runtime } = this.#parts;
-    const { onState: _, ...unseen } = runtime;
-    return new Execution(this.#fn, this.#args, journal, lease, unseen);
+    const { onState: _, ...withoutReports } = runtime;
+    return new Execution(this.#fn, this.#args, journal, lease, withoutReports);
   }
 
   /** Whether the function would return, or continue in another run, if it were also handed this outcome. */
   async #endsWith(outcome: JournalEntry): Promise<boolean> {
-    const again = this.#again();
-    const { pass, replay, commands, lease, journal } = again.#parts;
+    const repeated = this.#again();
+    const { pass, replay, commands, lease, journal } = repeated.#parts;
     const record = async (event: JournalEntry) => {
       const promise = { id: lease.run, state: "resolved" as const, value: {}, tags: {}, timeoutAt: 0, createdAt: 0 };
       return new JournalRecord(journal.last + 1, { ...promise, param: encodeValue(event) });
     };
     try {
-      await again.#repeat(this.#parts);
+      await repeated.#repeat(this.#parts);
       const command = commands.get(outcome.op);
       if (command) await replay.deliver(command, await record(outcome));
-      await deliverWinners(again.#parts, record);
+      await deliverWinners(repeated.#parts, record);
       return pass.next !== undefined || (pass.end !== undefined && "value" in pass.end);
     } finally {
-      again.#close();
+      repeated.#close();
     }
   }
 

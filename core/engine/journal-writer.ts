@@ -12,7 +12,7 @@ import type { Replay } from "./replay/replay.ts";
 import { RecordRefused } from "./step-feature.ts";
 
 /** The most awaited outcomes that one record lists. */
-const MAX_REACHED_PATHS = 100;
+const MAX_NAMED_PATHS = 100;
 
 interface QueuedEntry {
   command: Command;
@@ -112,7 +112,7 @@ export class JournalWriter {
   }
 
   /** Notes an outcome that reached the function; from the window `unsure` on, another could have come first. */
-  reached(path: string, uncertainFrom = Number.POSITIVE_INFINITY): void {
+  addReachedPath(path: string, uncertainFrom = Number.POSITIVE_INFINITY): void {
     this.reachedPaths.push(path);
     this.#uncertainFrom = Math.min(this.#uncertainFrom, uncertainFrom);
   }
@@ -127,7 +127,7 @@ export class JournalWriter {
     const op = this.reachedPaths.at(-1);
     if (op === undefined) return;
     // Each record of a batch repeats the list, so its length has a limit.
-    if (this.reachedPaths.length < MAX_REACHED_PATHS && !depends(this.#uncertainFrom)) return;
+    if (this.reachedPaths.length < MAX_NAMED_PATHS && !depends(this.#uncertainFrom)) return;
     await this.record({ kind: "reached", op });
   }
 

@@ -5,7 +5,7 @@
 import type { Question } from "../author/context.ts";
 import type { StoredError } from "../author/values.ts";
 import { fromBase64 } from "../resonate/base64.ts";
-import { partsIn, RESERVATION, STARTER } from "../resonate/codec.ts";
+import { partsIn, RESERVATION_TAG, STARTER_TAG } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { journalEntryId } from "../resonate/ids.ts";
 import { readFrom } from "../resonate/sequence.ts";
@@ -166,7 +166,7 @@ export class Journal {
     } else if (!this.#settledPromises.has(promise.id)) {
       this.#settledPromises.set(promise.id, settled);
       // A job that a caller started counts by itself, and a shared job counts for nobody.
-      if (!(RESERVATION in promise.tags || STARTER in promise.tags)) this.storedBytes += sizeOf(promise);
+      if (!(RESERVATION_TAG in promise.tags || STARTER_TAG in promise.tags)) this.storedBytes += sizeOf(promise);
     }
     this.#pending.delete(promise.id);
     this.size += (own ? 0 : 500) + (promise.value.data?.length ?? 0);

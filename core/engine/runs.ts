@@ -25,9 +25,9 @@ export async function newestRun(
   get: (id: string) => Promise<PromiseRecord | undefined>,
   knownRun = 1,
 ): Promise<Run | undefined> {
-  const found = await last((n) => get(runId(job, n)), { after: knownRun });
-  const promise = found.entry ?? (found.n > 1 ? await get(runId(job, found.n)) : undefined);
-  return promise && runIn(found.n, promise);
+  const newest = await last((n) => get(runId(job, n)), { after: knownRun });
+  const promise = newest.entry ?? (newest.n > 1 ? await get(runId(job, newest.n)) : undefined);
+  return promise && runIn(newest.n, promise);
 }
 
 /** Reads the records that a journal lacks, or those of a newer run; returns the journal of the newest run. */

@@ -3,7 +3,7 @@ import type { Budgets, Context, ErrorClass, Log, Metrics } from "../author/conte
 import type { EventDefinition } from "../author/event.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalEntry } from "./journal.ts";
-import type { Carried, ExecutionState } from "./state.ts";
+import type { ExecutionState, OutputCounts } from "./state.ts";
 import type { JobOfStep, StepFeature } from "./step-feature.ts";
 
 /** The job, and the services that its function may use. */
@@ -63,7 +63,7 @@ export type ExecutionEnd =
   | { kind: "failed"; error: unknown }
   | { kind: "asleep" }
   /** The function goes on in another run, with these arguments. */
-  | { kind: "continued"; args: unknown; carried: Carried }
+  | { kind: "continued"; args: unknown; outputCounts: OutputCounts }
   /** The code does not fit the journal. */
   | { kind: "blocked"; reason: string };
 

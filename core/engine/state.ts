@@ -27,7 +27,7 @@ export interface Progress {
 }
 
 /** The state that a run hands to the next. */
-export interface Carried {
+export interface OutputCounts {
   /** How many partial results and events were emitted, and how many of them are events. */
   emitted: number;
   events: number;
@@ -48,7 +48,7 @@ export interface Run {
   version: number;
   /** The version of the job's task under which it began. */
   v: number;
-  before: Carried;
+  before: OutputCounts;
   /** The bytes that earlier runs have stored, and those that this one began with. */
   storedBytes: number;
   outsideBytes: number;

@@ -17,13 +17,13 @@ export interface StepLayers {
   record(record: RecordRun): Promise<PromiseRecord>;
 }
 
-const composed = new WeakMap<readonly StepFeature[], StepLayers>();
+const layersOfFeatures = new WeakMap<readonly StepFeature[], StepLayers>();
 
 export function layersOf(features: readonly StepFeature[]): StepLayers {
-  const known = composed.get(features);
-  if (known) return known;
+  const existing = layersOfFeatures.get(features);
+  if (existing) return existing;
   const layers = compose(features);
-  composed.set(features, layers);
+  layersOfFeatures.set(features, layers);
   return layers;
 }
 

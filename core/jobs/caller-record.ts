@@ -1,13 +1,13 @@
 /** What the edge stores about a caller's jobs besides their promises, for the quota and the list: see `functions/objects/`. */
 
-import { decodeValue, RESERVATION, STARTER } from "../resonate/codec.ts";
+import { decodeValue, RESERVATION_TAG, STARTER_TAG } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { sizeOf } from "../resonate/size.ts";
 import { type Reservation, reservationIn } from "./reservation.ts";
 
 /** The tag that holds a job's kind. */
-export const KIND = "durable-mcp:kind";
+export const KIND_TAG = "durable-mcp:kind";
 
 /** A job that a caller started. Times are in milliseconds since the epoch. */
 export interface StartedJob extends Reservation {
@@ -25,7 +25,7 @@ export interface StartedJob extends Reservation {
 
 export interface ListedJob extends Pick<StartedJob, "id" | "state" | "startedAt" | "labels"> {
   /** The search stopped at this job, and goes on after it. The job itself need not match the search. */
-  passed?: true;
+  isSearchEnd?: true;
 }
 
 /** What a job counts as that the caller has not started, or that no quota counts. */
@@ -82,7 +82,7 @@ export interface CallerRecord {
 
 /** The kind of a promise's job, by its tag or else its call. */
 export const kindIn = ({ tags, param }: PromiseRecord): string =>
-  tags[KIND] ?? String((decodeValue(param) as { func?: unknown } | undefined)?.func ?? "");
+  tags[KIND_TAG] ?? String((decodeValue(param) as { func?: unknown } | undefined)?.func ?? "");
 
 /** The labels in the parameter of a job's promise. */
 export function labelsOf(call: unknown): readonly string[] {
@@ -107,7 +107,7 @@ export function entryOf(
   key: string,
   { kind, state, startedAt, bytes, labels }: Pick<StartedJob, "kind" | "state" | "startedAt" | "bytes" | "labels">,
 ): StartedJob {
-  const started = { id, kind, state, startedAt, settledAt: settledAt ?? null, due };
-  if (tags[STARTER] !== undefined && tags[STARTER] !== key) return { ...started, ...NO_RESERVATION };
-  return { ...started, startedAt: createdAt, ...reservationIn(tags[RESERVATION]), bytes, labels };
+  const entry = { id, kind, state, startedAt, settledAt: settledAt ?? null, due };
+  if (tags[STARTER_TAG] !== undefined && tags[STARTER_TAG] !== key) return { ...entry, ...NO_RESERVATION };
+  return { ...entry, startedAt: createdAt, ...reservationIn(tags[RESERVATION_TAG]), bytes, labels };
 }

@@ -23,7 +23,7 @@ const MAX_CLAIMS = 16;
 const MAX_OWN_CLAIMS = 2;
 
 /** The claimant of a job that is being cancelled. */
-const NOBODY = "";
+const NO_CLAIMANT = "";
 
 interface Claim {
   id: string;
@@ -45,16 +45,16 @@ export class Claims {
 
   /** Claims the job. False when all callers have given it up already, and it is being cancelled. */
   async claim(claimant: string): Promise<boolean> {
-    let own = 0;
-    const take = (n: number) => (own < MAX_OWN_CLAIMS ? this.#take(n, claimant) : this.#get(n));
+    let ownClaim = 0;
+    const take = (n: number) => (ownClaim < MAX_OWN_CLAIMS ? this.#take(n, claimant) : this.#get(n));
     const isDone = (claim: Claim | undefined, n: number) => {
-      if (!claim || claim.claimant === NOBODY) return true;
+      if (!claim || claim.claimant === NO_CLAIMANT) return true;
       if (claim.claimant !== claimant) return n === MAX_CLAIMS;
-      own += 1;
+      ownClaim += 1;
       return claim.pending || n === MAX_CLAIMS;
     };
     const { entry } = await append(take, { after: 0, isDone });
-    return entry?.claimant !== NOBODY;
+    return entry?.claimant !== NO_CLAIMANT;
   }
 
   /**
@@ -63,16 +63,16 @@ export class Claims {
    * callers who give up at once the second sees that the first has given up.
    */
   async giveUp(key: string, starter: string | undefined): Promise<boolean> {
-    const wanted: number[] = [];
+    const claims: number[] = [];
     let next = 1;
     // The creator makes no claim before it has given the job up once.
     let mayHaveClaimed = key !== starter || !(await this.#startGivenUp(key));
     for (; mayHaveClaimed && next <= MAX_CLAIMS; next++) {
       const claim = await this.#get(next);
       if (!claim) break;
-      if (claim.claimant === NOBODY) return true;
+      if (claim.claimant === NO_CLAIMANT) return true;
       if (!claim.pending) continue;
-      if (claim.claimant !== key) wanted.push(next);
+      if (claim.claimant !== key) claims.push(next);
       else {
         await this.#wire.call(resolveOf(claim.id));
         mayHaveClaimed = false;
@@ -82,10 +82,10 @@ export class Claims {
     // Without a settled start record the creator still wants the job, or is a durable function.
     if (key !== starter && (await this.#read(startRecordId(this.#job, starter ?? "")))?.state !== "resolved")
       return false;
-    for (const n of wanted) if ((await this.#get(n))?.pending !== false) return false;
-    const isDone = ({ claimant, pending }: Claim, n: number) => claimant === NOBODY || pending || n === MAX_CLAIMS;
-    const { entry } = await append((n) => this.#take(n, NOBODY), { after: next - 1, isDone });
-    return entry.claimant === NOBODY;
+    for (const n of claims) if ((await this.#get(n))?.pending !== false) return false;
+    const isDone = ({ claimant, pending }: Claim, n: number) => claimant === NO_CLAIMANT || pending || n === MAX_CLAIMS;
+    const { entry } = await append((n) => this.#take(n, NO_CLAIMANT), { after: next - 1, isDone });
+    return entry.claimant === NO_CLAIMANT;
   }
 
   /** Records, as a promise that is created settled, that the creator gives the job up. Returns whether it is the first time. */
@@ -123,11 +123,11 @@ function claimOf({ id, param, state }: PromiseRecord): Claim {
 
 /** Everyone who has ever claimed a job. The creator of its promise may be missing, as it needs no claim. */
 export async function claimantsOf(wire: Requests, job: string): Promise<string[]> {
-  const found: string[] = [];
+  const claimants: string[] = [];
   for (let n = 1; n <= MAX_CLAIMS; n++) {
     const record = await wire.call(getOf(claimId(job, n)));
     if (!record) break;
-    found.push(String(claimOf(record).claimant));
+    claimants.push(String(claimOf(record).claimant));
   }
-  return found;
+  return claimants;
 }

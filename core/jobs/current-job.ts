@@ -1,10 +1,10 @@
 /** A job at one moment: its promise, the newest entry of its progress feed and its open questions. */
 
 import type { DurablePromise } from "./durable-promise.ts";
-import { doing, type QuestionEntry } from "./feed/progress-feed.ts";
+import { activityIn, type QuestionEntry } from "./feed/progress-feed.ts";
 import { type NewestEntry, NO_ENTRY } from "./feed/progress-feeds.ts";
 import type { RemoteStore } from "./remote-store.ts";
-import { type JobView, mayTell } from "./status.ts";
+import { type JobView, mayShow } from "./status.ts";
 
 type OpenQuestions = Map<string, { promiseId: string; question: QuestionEntry }>;
 
@@ -26,14 +26,16 @@ export async function currentJobOf(
   signal?: AbortSignal,
   how: "newest" | "recent" = "newest",
 ): Promise<CurrentJob> {
-  if (!mayTell(promise, Date.now())) return withoutFeed(promise);
+  if (!mayShow(promise, Date.now())) return withoutFeed(promise);
   const feed = await store.feeds[how](promise, signal);
-  const asked = Object.entries(feed.entry?.questions ?? {});
-  const answeredAt = await Promise.all(asked.map(([, { promiseId }]) => store.feeds.answeredAt(promiseId, signal)));
+  const openQuestions = Object.entries(feed.entry?.questions ?? {});
+  const answeredAt = await Promise.all(
+    openQuestions.map(([, { promiseId }]) => store.feeds.answeredAt(promiseId, signal)),
+  );
   return {
     promise,
     feed,
-    questions: new Map(asked.filter((_question, index) => answeredAt[index] === undefined)),
+    questions: new Map(openQuestions.filter((_question, index) => answeredAt[index] === undefined)),
     updatedAt: Math.max(promise.createdAt, feed.writtenAt, ...answeredAt.map((at) => at ?? 0)),
   };
 }
@@ -46,7 +48,7 @@ export function withoutFeed(promise: DurablePromise): CurrentJob {
 
 /** What a running job does, in one line for people; undefined if it reports nothing. */
 export function doingOf({ feed: { entry }, questions }: CurrentJob, now: number): string | undefined {
-  return doing(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
+  return activityIn(entry && { ...entry, questions: Object.fromEntries(questions) }, now);
 }
 
 interface Count {
@@ -72,7 +74,7 @@ export function lineOf(current: CurrentJob, now: number): string {
 }
 
 /** What a running job does and asks, as fields of a tool's result. */
-export function tellingOf(current: CurrentJob, now: number): Pick<JobView, "doing" | "run" | "waiting_for"> {
+export function activityOf(current: CurrentJob, now: number): Pick<JobView, "doing" | "run" | "waiting_for"> {
   const { promise, questions } = current;
   const text = doingOf(current, now);
   const until = new Date(promise.deadline).toISOString();
@@ -91,20 +93,20 @@ export function tellingOf(current: CurrentJob, now: number): Pick<JobView, "doin
 
 /** The open questions of a job as elicitation requests to a client's user, by key. */
 export function inputRequestsOf({ questions }: CurrentJob) {
-  const asked = [...questions].map(([key, { question }]) => {
+  const openQuestions = [...questions].map(([key, { question }]) => {
     const { answeredBy, ...form } = question;
     return [key, { method: "elicitation/create" as const, params: { mode: "form" as const, ...form } }] as const;
   });
-  return Object.fromEntries(asked);
+  return Object.fromEntries(openQuestions);
 }
 
 /** How to answer a job's open questions, in words; undefined if it has none. */
 export function howToAnswer(jobName: string, { questions, promise }: CurrentJob): string | undefined {
   if (questions.size === 0) return undefined;
-  const asked = [...questions].map(([key, { question }]) => `${key}: ${question.message}`).join("; ");
+  const openQuestions = [...questions].map(([key, { question }]) => `${key}: ${question.message}`).join("; ");
   const isOpenToAll = [...questions.values()].every(({ question }) => question.answeredBy === "anyone");
   const who = isOpenToAll
     ? `Answer with answer_question (job_name ${jobName}).`
     : "Only the user can answer, in a client that shows questions or on the job's page, if any.";
-  return `${jobName} waits for an answer (${asked}). ${who} It waits until ${new Date(promise.deadline).toISOString()}.`;
+  return `${jobName} waits for an answer (${openQuestions}). ${who} It waits until ${new Date(promise.deadline).toISOString()}.`;
 }

@@ -1,5 +1,5 @@
 import type { Job } from "../author/job.ts";
-import { decodeValue, RESUMES_TAG, STARTER } from "../resonate/codec.ts";
+import { decodeValue, RESUMES_TAG, STARTER_TAG } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { resumptionId, splitKey } from "../resonate/ids.ts";
 
@@ -57,18 +57,18 @@ export async function firstSeed(
   job: PromiseRecord,
   get: (id: string) => Promise<PromiseRecord | undefined>,
 ): Promise<string> {
-  const told = job.tags[RESUMES_TAG] === undefined ? undefined : await get(resumptionId(job.id));
-  const resumption = told && (decodeValue(told.param) as Resumption);
+  const record = job.tags[RESUMES_TAG] === undefined ? undefined : await get(resumptionId(job.id));
+  const resumption = record && (decodeValue(record.param) as Resumption);
   if (resumption && "from" in resumption) return resumption.seed;
   return (decodeValue(job.param) as { seed?: string } | undefined)?.seed ?? seedOf(job);
 }
 
 /** The key of the caller for whom a job was started; empty if there is none. `name` is the job's id without the namespace. */
 export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): string =>
-  splitKey(name).key || splitKey(tags[STARTER] ?? "").key;
+  splitKey(name).key || splitKey(tags[STARTER_TAG] ?? "").key;
 
 /** The job whose function started this one, by its promise id without the namespace; undefined if a caller started it. */
 export function parentOf({ tags }: Pick<PromiseRecord, "tags">): string | undefined {
-  const starter = tags[STARTER];
+  const starter = tags[STARTER_TAG];
   return starter !== undefined && splitKey(starter).name !== "" ? starter : undefined;
 }

@@ -32,7 +32,7 @@ export interface JobAccess {
   /** Reads another promise of a job. */
   child(id: string, signal?: AbortSignal): Promise<PromiseRecord | undefined>;
   /** Cancels a job even if other callers want it. */
-  end(promise: DurablePromise): Promise<Cancelled | undefined>;
+  end(promise: DurablePromise): Promise<CancellationOutcome | undefined>;
 }
 
 /** The ended attempt that a new one follows, and whether the new one does not repeat its finished steps. */
@@ -77,7 +77,7 @@ export interface JobCancellation {
 }
 
 /** What became of a cancellation: the current promise, and whether this call ended the job. */
-export interface Cancelled {
+export interface CancellationOutcome {
   promise: DurablePromise;
   isOurs: boolean;
 }
@@ -99,17 +99,17 @@ export interface JobRemoval {
 }
 
 /** `hidden`: the server cannot remove promises, so the job stays, and only lists omit it. */
-export type Removed = "forgotten" | "hidden" | "running";
+export type RemovalOutcome = "forgotten" | "hidden" | "running";
 
 /** What a feature does around the work on a job. */
 export interface JobFeature {
   /** Adds to the call and the tags, refuses with {@link NotStarted}, or does something with the promise. */
   start?: Around<JobStart, DurablePromise>;
   /** Undefined if the caller may not cancel the job. */
-  cancel?: Around<JobCancellation, Cancelled | undefined>;
+  cancel?: Around<JobCancellation, CancellationOutcome | undefined>;
   /** Adds what other promises tell about the job. */
   look?: Around<JobLook, DurablePromise>;
-  forget?: Around<JobRemoval, Removed>;
+  forget?: Around<JobRemoval, RemovalOutcome>;
   /** Whether this feature needs each start to be a job, even one that could be done without. Default: it does not. */
   needsJob?(by: Requester): boolean;
 }

@@ -1,5 +1,5 @@
 /** Lists the jobs that a caller started: by the caller's record or, without authentication, by a search. */
-import { orUnread } from "../resonate/connection/failures.ts";
+import { orIfUndecryptable } from "../resonate/connection/failures.ts";
 import type { CallerRecord, ListedJob, ListQuery, ObservedJob } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import { type Cursor, type OwnStep, searchOwn } from "./own-jobs.ts";
@@ -50,19 +50,19 @@ async function* recordedJobs(
   for (;;) {
     const rows = await record.list({ ...filter, after });
     const promises = await Promise.all(
-      rows.map(({ id, passed }) =>
-        passed ? undefined : store.get(names.nameIn(id), signal).catch(orUnread("unread" as const)),
+      rows.map(({ id, isSearchEnd }) =>
+        isSearchEnd ? undefined : store.get(names.nameIn(id), signal).catch(orIfUndecryptable("unread" as const)),
       ),
     );
     await correct(store, record, rows, promises);
-    for (const [i, { id, startedAt, labels, passed }] of rows.entries()) {
+    for (const [i, { id, startedAt, labels, isSearchEnd }] of rows.entries()) {
       const [name, promise] = [names.nameIn(id), promises[i]];
-      const isUnread = promise === "unread";
-      const job = promise && !isUnread ? { name, job: promise.job, startedAt, promise, labels } : undefined;
-      yield { job, cursor: { startedAt, name }, isUnread, ...(passed && { passed }) };
+      const isUndecryptable = promise === "unread";
+      const job = promise && !isUndecryptable ? { name, job: promise.job, startedAt, promise, labels } : undefined;
+      yield { job, cursor: { startedAt, name }, isUndecryptable, ...(isSearchEnd && { isSearchEnd }) };
     }
     const last = rows.at(-1);
-    if (!last || (rows.length < filter.limit && !last.passed)) return true;
+    if (!last || (rows.length < filter.limit && !last.isSearchEnd)) return true;
     after = last;
   }
 }
@@ -74,9 +74,9 @@ async function correct(
   rows: readonly ListedJob[],
   promises: readonly (DurablePromise | "unread" | undefined)[],
 ): Promise<void> {
-  const changed = rows.flatMap(({ id, state, passed }, i): ObservedJob[] => {
+  const changed = rows.flatMap(({ id, state, isSearchEnd }, i): ObservedJob[] => {
     const promise = promises[i];
-    if (passed || promise === "unread" || promise?.state === state) return [];
+    if (isSearchEnd || promise === "unread" || promise?.state === state) return [];
     if (promise) return [entryOfJob(promise, by.key)];
     // Jobs of other kinds are not read: an earlier or later deployment may have those kinds.
     return names.find(id) ? [{ id }] : [];

@@ -3,7 +3,7 @@ import { CALLER_TAG, decodeValue } from "../resonate/codec.ts";
 import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
 import { localId, splitGeneration } from "../resonate/ids.ts";
-import { KIND } from "./caller-record.ts";
+import { KIND_TAG } from "./caller-record.ts";
 import type { DurablePromise, StoredCall } from "./durable-promise.ts";
 import type { JobCall } from "./job-call.ts";
 
@@ -35,7 +35,7 @@ export class Names {
 
   /** The tags by which the caller's jobs of a kind are found. */
   ownerTags(kind: string): Record<string, string> {
-    return { [CALLER_TAG]: this.owner, [KIND]: kind };
+    return { [CALLER_TAG]: this.owner, [KIND_TAG]: kind };
   }
 
   id(job: Pick<Job, "shared">, name: string): string {

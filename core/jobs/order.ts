@@ -6,7 +6,7 @@
  * until one of those ends. When a job begins, a child of its promise (the mark) lists the promises of the earlier jobs and
  * clean-ups that were still running, so that nobody has to look further back.
  */
-import { childOf, decodeValue, getOf, ORDER } from "../resonate/codec.ts";
+import { childOf, decodeValue, getOf, ORDER_TAG } from "../resonate/codec.ts";
 import type { Requests } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { last } from "../resonate/sequence.ts";
@@ -33,7 +33,7 @@ interface Start {
 }
 
 /** A start that has no position yet, or has just got the `n`th; `at` is when it last tried to get one. */
-interface Waiting extends Start {
+interface WaitingStart extends Start {
   timeoutAt: number;
   at: number;
   n?: number;
@@ -46,7 +46,7 @@ interface Waiting extends Start {
 interface Order {
   n: number;
   at: number;
-  waiting: Map<string, Waiting>;
+  waiting: Map<string, WaitingStart>;
 }
 
 export type Orders = Map<string, Order>;
@@ -77,31 +77,31 @@ export async function positionIn(
   const get = (n: number) => client.call(getOf(chain + n));
   const look = async (after: number) => saw((await last(get, { after })).n);
   if (Date.now() - order.at >= ORDER_MEMORY_MS) await look(0);
-  const own: Waiting = { job: id, by: crypto.randomUUID(), timeoutAt, at: 0 };
+  const ownEntry: WaitingStart = { job: id, by: crypto.randomUUID(), timeoutAt, at: 0 };
   try {
-    while (own.n === undefined) {
-      own.at = Date.now();
-      waiting.set(own.by, own);
+    while (ownEntry.n === undefined) {
+      ownEntry.at = Date.now();
+      waiting.set(ownEntry.by, ownEntry);
       // A request that was aborted may have left its start behind.
-      for (const { by, at } of waiting.values()) if (own.at - at > MAX_CREATION_DELAY_MS) waiting.delete(by);
+      for (const { by, at } of waiting.values()) if (ownEntry.at - at > MAX_CREATION_DELAY_MS) waiting.delete(by);
       const starts = [...waiting.values()].slice(0, MAX_STARTS_OF_POSITION);
       const [first, ...also] = starts.map(({ job, by }) => ({ job, by }));
       const n = order.n + 1;
-      const lasts = Math.max(...starts.map((each) => each.timeoutAt));
-      const position = await client.call(childOf(chain + n, lasts, { param: { ...first, also } }));
+      const lastTimeout = Math.max(...starts.map((each) => each.timeoutAt));
+      const position = await client.call(childOf(chain + n, lastTimeout, { param: { ...first, also } }));
       const isNew = n > order.n;
       saw(n);
       let isOthers = true;
       for (const { by } of startsIn(position as PromiseRecord)) {
-        const one = waiting.get(by);
-        if (!one) continue;
-        one.n = n;
+        const start = waiting.get(by);
+        if (!start) continue;
+        start.n = n;
         isOthers = !waiting.delete(by);
       }
       if (isNew && isOthers) await look(n);
     }
-    return { [ORDER]: chain + own.n };
+    return { [ORDER_TAG]: chain + ownEntry.n };
   } finally {
-    waiting.delete(own.by);
+    waiting.delete(ownEntry.by);
   }
 }

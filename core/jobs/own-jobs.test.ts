@@ -14,8 +14,14 @@ test("a listed job of another group's worker is complete if its result fits the 
     group: "python",
   });
   const promises = [0, 1].map((words) => ({
-    ...{ id: `count_${words}`, state: "resolved", tags: {}, createdAt: words, settledAt: 5, timeoutAt: 9 },
-    ...{ param: encodeValue({ func: "count", args: [{ n: words }], version: 1 }), value: encodeValue({ words }) },
+    id: `count_${words}`,
+    state: "resolved",
+    tags: {},
+    createdAt: words,
+    settledAt: 5,
+    timeoutAt: 9,
+    param: encodeValue({ func: "count", args: [{ n: words }], version: 1 }),
+    value: encodeValue({ words }),
   }));
   const client = { search: async () => ({ promises }) } as never;
   const listed: unknown[] = [];

@@ -4,7 +4,7 @@ import { CALLER_TAG } from "../resonate/codec.ts";
 import type { Requests, ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { isRoot, rootOf } from "../resonate/ids.ts";
-import { KIND, labelsOf } from "./caller-record.ts";
+import { KIND_TAG, labelsOf } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import type { Names } from "./names.ts";
 
@@ -25,10 +25,10 @@ export type Cursor = Pick<OwnJob, "startedAt" | "name">;
 export interface OwnStep {
   job: OwnJob | undefined;
   /** Whether the promise is there, and cannot be decrypted. */
-  isUnread?: boolean;
+  isUndecryptable?: boolean;
   cursor: Cursor;
   /** The search has gone through many jobs in this step, and the next step goes through as many. */
-  passed?: boolean;
+  isSearchEnd?: boolean;
 }
 
 /** The most promises that a search looks at. */
@@ -38,20 +38,28 @@ const MAX_FOUND = 5_000;
  * How many promises a search asks for at once. Results come with the promises, so the first page is small, and later pages
  * aim at a number of characters.
  */
-const PAGE = { first: 10, most: 1_000, characters: 2_000_000 };
+const SEARCH_PAGE = { first: 10, max: 1_000, characters: 2_000_000 };
 
 /** A page of the promises that have a caller's tags, and the size of the next page. */
 export async function searchPage(
   client: Pick<ResonateClient, "search">,
   owner: string,
-  { kind, limit = PAGE.first, cursor }: { kind?: string | undefined; limit?: number; cursor?: string | undefined },
+  {
+    kind,
+    limit = SEARCH_PAGE.first,
+    cursor,
+  }: { kind?: string | undefined; limit?: number; cursor?: string | undefined },
   signal?: AbortSignal,
 ) {
-  const tags = { [CALLER_TAG]: owner, ...(kind !== undefined && { [KIND]: kind }) };
+  const tags = { [CALLER_TAG]: owner, ...(kind !== undefined && { [KIND_TAG]: kind }) };
   const page = await client.search({ tags, limit, ...(cursor !== undefined && { cursor }) }, signal);
   const sizes = page.promises.map(({ value, param }) => (value.data?.length ?? 0) + (param.data?.length ?? 0) + 500);
-  const each = Math.max(1, sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, sizes.length));
-  const next = Math.min(PAGE.most, limit * 4, Math.max(1, Math.floor(PAGE.characters / each)));
+  const averageCharacters = Math.max(1, sizes.reduce((sum, size) => sum + size, 0) / Math.max(1, sizes.length));
+  const next = Math.min(
+    SEARCH_PAGE.max,
+    limit * 4,
+    Math.max(1, Math.floor(SEARCH_PAGE.characters / averageCharacters)),
+  );
   return { promises: page.promises, cursor: page.cursor ?? undefined, limit: next };
 }
 
@@ -71,7 +79,7 @@ export async function* searchOwn(
   signal?: AbortSignal,
 ): AsyncGenerator<OwnStep, boolean> {
   const jobs: OwnJob[] = [];
-  let looked = 0;
+  let readCount = 0;
   let next: { limit?: number; cursor?: string | undefined } = {};
   do {
     const page = await searchPage(client, names.owner, { kind, ...next }, signal);
@@ -81,12 +89,12 @@ export async function* searchOwn(
       const isJob = isRoot(record.id);
       const promise = found && isJob ? inList(names, found.job, record) : undefined;
       const labels = labelsOf(promise?.call);
-      if (found && (promise || !isJob) && isFound(found, labels, search))
+      if (found && (promise || !isJob) && matchesSearch(found, labels, search))
         jobs.push({ ...found, startedAt: record.createdAt, promise, labels });
     }
-    looked += page.promises.length;
+    readCount += page.promises.length;
     next = page;
-  } while (next.cursor !== undefined && looked < MAX_FOUND);
+  } while (next.cursor !== undefined && readCount < MAX_FOUND);
   for (const job of jobs.sort(newestFirst)) {
     if (after && newestFirst(after, job) >= 0) continue;
     yield { job, cursor: { startedAt: job.startedAt, name: job.name } };
@@ -110,7 +118,7 @@ export const wordsOf = (search: string): string[] => [...new Set(lower(search).s
 
 const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-function isFound({ name, job }: Pick<OwnJob, "name" | "job">, labels: readonly string[], search = ""): boolean {
+function matchesSearch({ name, job }: Pick<OwnJob, "name" | "job">, labels: readonly string[], search = ""): boolean {
   const texts = [name, job.kind, ...labels].map(lower);
   return wordsOf(search).every((word) => texts.some((text) => text.includes(word)));
 }

@@ -13,30 +13,30 @@ import type { CallerRecord, CallerRecords } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import { FeedCache, ProgressFeeds } from "./feed/progress-feeds.ts";
 import type {
-  Cancelled,
+  CancellationOutcome,
   JobCancellation,
   JobFeature,
   JobLook,
   JobRemoval,
   JobStart,
   PreviousAttempt,
-  Removed,
+  RemovalOutcome,
   Requester,
 } from "./job-feature.ts";
 import { Names } from "./names.ts";
 import type { JobsEndpoint, Settlement } from "./settlements.ts";
 
 /** What all stores of a process share. It holds no promises and connections, as those belong to one request. */
-class Shared {
+class StoreParts {
   readonly endpoint: JobsEndpoint;
   readonly jobs: readonly Job[];
   readonly features: readonly JobFeature[];
   readonly records: CallerRecords | undefined;
   readonly feeds = new FeedCache();
   readonly start: (start: JobStart) => Promise<DurablePromise>;
-  readonly cancel: (cancellation: JobCancellation) => Promise<Cancelled | undefined>;
+  readonly cancel: (cancellation: JobCancellation) => Promise<CancellationOutcome | undefined>;
   readonly look: (look: JobLook) => Promise<DurablePromise>;
-  readonly forget: (removal: JobRemoval) => Promise<Removed>;
+  readonly forget: (removal: JobRemoval) => Promise<RemovalOutcome>;
 
   constructor(
     endpoint: JobsEndpoint,
@@ -68,7 +68,7 @@ interface StoreOptions {
 }
 
 /** Nobody in particular: a store that serves no request. */
-const NOBODY: Requester = { key: "", requestId: "" };
+const NO_REQUESTER: Requester = { key: "", requestId: "" };
 
 /**
  * The jobs that one caller may see. Any other promise does not exist here, and is neither read, listened to nor settled: one
@@ -82,12 +82,12 @@ export class RemoteStore {
   readonly client: Requests;
   readonly endpoint: JobsEndpoint;
   readonly names: Names;
-  readonly #shared: Shared;
+  readonly #shared: StoreParts;
   /** Counts and bounds the calls of a request; undefined outside of one. */
   readonly #fanOut: FanOut | undefined;
   #feeds: ProgressFeeds | undefined;
 
-  private constructor(shared: Shared, by: Requester, client: Requests, fanOut?: FanOut) {
+  private constructor(shared: StoreParts, by: Requester, client: Requests, fanOut?: FanOut) {
     this.#shared = shared;
     this.by = by;
     this.client = client;
@@ -101,16 +101,16 @@ export class RemoteStore {
     endpoint: JobsEndpoint,
     jobs: readonly Job[],
     features: readonly JobFeature[] = [],
-    { by = NOBODY, client = new ResonateClient(endpoint), records }: StoreOptions = {},
+    { by = NO_REQUESTER, client = new ResonateClient(endpoint), records }: StoreOptions = {},
   ): RemoteStore {
-    return new RemoteStore(new Shared(endpoint, jobs, features, records), by, client);
+    return new RemoteStore(new StoreParts(endpoint, jobs, features, records), by, client);
   }
 
   /** The same store for one request of a caller, which has a bounded number of calls to the Resonate server under way. */
   as({ key }: Pick<Caller, "key">, requestId: string, more: Partial<Requester> = {}): RemoteStore {
     const fanOut = new FanOut();
     const by = { ...this.by, key, requestId, ...more };
-    return new RemoteStore(this.#shared, by, fanOut.bounded(this.client), fanOut);
+    return new RemoteStore(this.#shared, by, fanOut.limit(this.client), fanOut);
   }
 
   /** The same store for the same request, which says more about itself. */
@@ -258,21 +258,21 @@ export class RemoteStore {
    * that this caller did not start and, with `onlyShared`, for a job that is not shared. A job that other callers want as well
    * is given up and continues.
    */
-  async cancel(name: string, onlyShared = false): Promise<Cancelled | undefined> {
+  async cancel(name: string, onlyShared = false): Promise<CancellationOutcome | undefined> {
     const promise = await this.get(name);
     if (!promise || (onlyShared && !promise.job.shared)) return undefined;
     return this.#shared.cancel({ promise, by: this.by, isForced: false, jobs: this });
   }
 
   /** Cancels a job as {@link cancel} does, even if other callers want it. */
-  end(promise: DurablePromise): Promise<Cancelled | undefined> {
+  end(promise: DurablePromise): Promise<CancellationOutcome | undefined> {
     return this.#shared.cancel({ promise, by: this.by, isForced: true, jobs: this });
   }
 
   /**
    * Removes an ended job that belongs to this caller alone, with all generations of its name; undefined if there is no such job.
    */
-  async forget(name: string): Promise<Removed | undefined> {
+  async forget(name: string): Promise<RemovalOutcome | undefined> {
     const promise = await this.get(name);
     if (!promise || promise.job.shared) return undefined;
     const id = this.names.id(promise.job, splitGeneration(name).base);
@@ -331,7 +331,7 @@ async function createOrJoin(start: JobStart): Promise<DurablePromise> {
   );
 }
 
-async function settle({ promise, jobs }: JobCancellation): Promise<Cancelled | undefined> {
+async function settle({ promise, jobs }: JobCancellation): Promise<CancellationOutcome | undefined> {
   if (promise.state !== "pending") return { promise, isOurs: false };
   const by = crypto.randomUUID();
   const data = { id: promise.id, state: "rejected_canceled" as const, value: encodeValue({ by }) };
@@ -342,7 +342,7 @@ async function settle({ promise, jobs }: JobCancellation): Promise<Cancelled | u
 
 const asRead = async ({ promise }: JobLook): Promise<DurablePromise> => promise;
 
-async function remove({ promise, id, jobs }: JobRemoval): Promise<Removed> {
+async function remove({ promise, id, jobs }: JobRemoval): Promise<RemovalOutcome> {
   try {
     const { status } = await jobs.client.send("promise.forget", { id }, { origin: id });
     return status === 422 ? "running" : "forgotten";

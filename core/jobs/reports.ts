@@ -1,7 +1,7 @@
 /** What workers report to the edge. Nothing depends on reports, which may get lost. A shared key gives both sides the token. */
 
 import { base64ToBytes, bytesToBase64 } from "../resonate/base64.ts";
-import { STARTER } from "../resonate/codec.ts";
+import { STARTER_TAG } from "../resonate/codec.ts";
 import type { ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { localId, splitKey } from "../resonate/ids.ts";
@@ -9,10 +9,10 @@ import { claimantsOf } from "./claims.ts";
 import type { WorkerReport } from "./worker-report.ts";
 
 /** The path of reports at the edge. */
-export const REPORTS = "reports";
+export const REPORTS_PATH = "reports";
 
 /** The header by which an edge says that it has no operators, and so nobody reads about workers. */
-export const UNREAD = "durable-mcp-unread";
+export const NO_OPERATORS_HEADER = "durable-mcp-unread";
 
 /** The largest batch, in bytes. */
 export const MAX_REPORT = 1_000_000;
@@ -38,28 +38,28 @@ export async function callersOf(
   client: ResonateClient,
   namespace: string,
 ): Promise<Set<string>> {
-  const starter = tags[STARTER];
+  const starter = tags[STARTER_TAG];
   if (starter === undefined) return new Set([splitKey(localId(id, namespace)).key]);
   const claimants = [starter, ...(await claimantsOf(client, id))];
   return new Set(claimants.filter((claimant) => splitKey(claimant).name === "" && claimant !== ""));
 }
 
-const PURPOSE = new TextEncoder().encode("reports");
+const TOKEN_PURPOSE = new TextEncoder().encode("reports");
 
-const imported = (secret: string) => {
+const importKey = (secret: string) => {
   const algorithm = { name: "HMAC", hash: "SHA-256" };
   return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, ["sign", "verify"]);
 };
 
 /** The token of a worker, derived from the key that seals links and callbacks. */
 export async function reportToken(secret: string): Promise<string> {
-  return bytesToBase64(new Uint8Array(await crypto.subtle.sign("HMAC", await imported(secret), PURPOSE)));
+  return bytesToBase64(new Uint8Array(await crypto.subtle.sign("HMAC", await importKey(secret), TOKEN_PURPOSE)));
 }
 
 /** Whether a text is that token. Takes the same time for any text, so that it reveals nothing about the token. */
-export async function isReportToken(secret: string, shown: string): Promise<boolean> {
+export async function isReportToken(secret: string, token: string): Promise<boolean> {
   try {
-    return await crypto.subtle.verify("HMAC", await imported(secret), base64ToBytes(shown), PURPOSE);
+    return await crypto.subtle.verify("HMAC", await importKey(secret), base64ToBytes(token), TOKEN_PURPOSE);
   } catch {
     return false;
   }

@@ -3,7 +3,7 @@
 const HOUR_MS = 3_600_000;
 
 /** The length classes of jobs, in milliseconds and in words. */
-const LENGTHS = [
+const PERIODS = [
   { ms: HOUR_MS, words: "an hour" },
   { ms: 24 * HOUR_MS, words: "a day" },
   { ms: 30 * 24 * HOUR_MS, words: "30 days" },
@@ -42,5 +42,5 @@ export function reservationIn(tag: string | undefined): Reservation {
 
 /** The length class of a job that takes so many milliseconds. */
 export function lengthOf(duration: number): { ms: number; words: string } {
-  return LENGTHS.find(({ ms }) => duration <= ms) ?? LENGTHS[3];
+  return PERIODS.find(({ ms }) => duration <= ms) ?? PERIODS[3];
 }

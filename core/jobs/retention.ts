@@ -2,12 +2,12 @@
 export const DEFAULT_DAYS = "400";
 
 /** What `RETENTION_DAYS` may say: a number of days above 0, or `forever`. */
-export const DAYS = /^(?:forever|(?=.*[1-9])\d+(?:\.\d+)?)$/;
+export const DAYS_PATTERN = /^(?:forever|(?=.*[1-9])\d+(?:\.\d+)?)$/;
 
 /** The retention that `RETENTION_DAYS` sets, in milliseconds; undefined for `forever`. @throws {RangeError} */
 export function retentionOf(days: string | undefined): number | undefined {
-  const said = days || DEFAULT_DAYS;
-  if (!DAYS.test(said))
-    throw new RangeError(`RETENTION_DAYS must be a number of days above 0, or "forever", not ${said}`);
-  return said === "forever" ? undefined : Number(said) * 86_400_000;
+  const text = days || DEFAULT_DAYS;
+  if (!DAYS_PATTERN.test(text))
+    throw new RangeError(`RETENTION_DAYS must be a number of days above 0, or "forever", not ${text}`);
+  return text === "forever" ? undefined : Number(text) * 86_400_000;
 }

@@ -5,8 +5,8 @@ import {
   encodeValue,
   getOf,
   lineage,
-  ORDER,
-  RESERVATION,
+  ORDER_TAG,
+  RESERVATION_TAG,
   RESUMES_TAG,
   resolveOf,
   WAITS_FOR_CLEANUP_TAG,
@@ -15,7 +15,7 @@ import type { ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { chainLink, cleanUpId, executionMarkId, splitGeneration, withGeneration } from "../resonate/ids.ts";
 import { last } from "../resonate/sequence.ts";
-import { doing } from "./feed/progress-feed.ts";
+import { activityIn } from "./feed/progress-feed.ts";
 import { ProgressFeeds } from "./feed/progress-feeds.ts";
 import { positionIn } from "./order.ts";
 import { wakeupOf } from "./unhandled.ts";
@@ -44,9 +44,9 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
   const id = idOf(n + 1);
   const timeoutAt = Date.now() + known.timeoutAt - known.createdAt;
-  const { [REQUEST_TAG]: _request, [RESERVATION]: _reservation, [RESUMES_TAG]: _earlier, ...tags } = known.tags;
+  const { [REQUEST_TAG]: _request, [RESERVATION_TAG]: _reservation, [RESUMES_TAG]: _earlier, ...tags } = known.tags;
   // Behind the jobs that have started since: these did not wait for an attempt that had ended.
-  const link = chainLink(tags[ORDER] ?? "");
+  const link = chainLink(tags[ORDER_TAG] ?? "");
   const order = link && (await positionIn(link.chain, client, { id, timeoutAt }));
   const after = known.state === "rejected_canceled" && { [WAITS_FOR_CLEANUP_TAG]: cleanUpId(known.id) };
   const data = {
@@ -71,7 +71,7 @@ export async function retryJob(server: Server, job: string, isFromStart = false)
   if (promise.state !== "pending") return startAgain(server, promise, isFromStart);
   const { entry } = await new ProgressFeeds(client).newest(promise);
   if (entry?.blocked === undefined)
-    return `it is not blocked${entry ? `: ${doing(entry, Date.now()) ?? "it runs"}` : ""}`;
+    return `it is not blocked${entry ? `: ${activityIn(entry, Date.now()) ?? "it runs"}` : ""}`;
   const wake = async (bell: string) => {
     const found = await client.call(getOf(bell));
     if (found?.state !== "pending") return false;

@@ -10,7 +10,7 @@ import { endedWithoutResult } from "./status.ts";
 const MAX_STARTS = 4;
 
 /** How many characters of a job's arguments are shown to a start that has other arguments. */
-const MAX_SHOWN_CHARACTERS = 200;
+const MAX_ARGUMENT_CHARACTERS = 200;
 
 /**
  * Starts a job, or finds it: one round trip for a job that is new, running or complete. A job that ended without a result,
@@ -30,11 +30,11 @@ export async function startJob<Args>(
   const base = await job.name(args);
   const first = await store.create(job, base, args, now);
   if (first.state === "pending") return asStarted(job, first, args);
-  if (!isOver(job, first, now) && !endedWithoutResult(first)) return asStarted(job, first, args);
+  if (!isStale(job, first, now) && !endedWithoutResult(first)) return asStarted(job, first, args);
   let { generation, promise } = await newestGeneration(store, base, first);
-  if (generation > 1 && !isOver(job, promise, now)) promise = await store.join(promise);
+  if (generation > 1 && !isStale(job, promise, now)) promise = await store.join(promise);
   // After that many starts, a job that has ended once more is returned as it is.
-  for (let starts = 0; starts < MAX_STARTS && isOver(job, promise, now); starts++) {
+  for (let starts = 0; starts < MAX_STARTS && isStale(job, promise, now); starts++) {
     generation += 1;
     const previous = { attempt: promise, isResumed: mayResume(job, promise, args) };
     promise = await store.create(job, withGeneration(base, generation), args, now, previous);
@@ -52,8 +52,8 @@ function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): D
   // A job that was just created has the very arguments of its start.
   if (job.otherArguments === "accept" || promise.args === args || isSame(promise.args, args)) return promise;
   const text = canonical(promise.args);
-  const given = text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text;
-  const note = `${promise.name} was started with other arguments: ${given}.`;
+  const otherArgs = text.length > MAX_ARGUMENT_CHARACTERS ? `${text.slice(0, MAX_ARGUMENT_CHARACTERS)}…` : text;
+  const note = `${promise.name} was started with other arguments: ${otherArgs}.`;
   if (job.otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
   return { ...promise, note: `${note} What follows is of those.` };
 }
@@ -67,7 +67,7 @@ function mayResume<Args>(job: Job<Args>, earlier: DurablePromise, args: Args): b
 const isSame = (one: unknown, other: unknown): boolean => canonical(one) === canonical(other);
 
 /** Whether a new start makes the next generation. */
-function isOver<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {
+function isStale<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {
   const args = promise.args as Args;
   if (promise.state !== "resolved") return endedWithoutResult(promise) && job.restarts(errorOf(promise), args);
   const fresh = job.freshFor(promise.value, args);
@@ -83,14 +83,14 @@ function errorOf({ state, value }: DurablePromise): Error | undefined {
 export async function newestGeneration(
   store: RemoteStore,
   base: string,
-  known: DurablePromise,
+  promise: DurablePromise,
   { generation = 1, signal }: { generation?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<{ generation: number; promise: DurablePromise }> {
   // A job with a result has a next generation only if its kind limits how long results stay fresh.
-  const mayGrowOld = known.state === "resolved" && known.job.freshFor(known.value, known.args) !== undefined;
+  const mayGrowOld = promise.state === "resolved" && promise.job.freshFor(promise.value, promise.args) !== undefined;
   const isLast = (promise: DurablePromise) => !endedWithoutResult(promise) && !mayGrowOld;
   const get = (n: number) => store.get(withGeneration(base, n), signal);
-  const { n, entry = known } = await last(get, { after: generation, entry: known, isLast });
+  const { n, entry = promise } = await last(get, { after: generation, entry: promise, isLast });
   return { generation: n, promise: entry };
 }
 

@@ -74,7 +74,7 @@ export const JobOutput = JobView.extend({
   view_url: z.string().optional().describe("Its page, for the user to look at."),
 });
 
-const STATUS = {
+const STATUS_OF_STATE = {
   pending: "running",
   resolved: "complete",
   rejected: "failed",
@@ -88,17 +88,17 @@ export function endedWithoutResult(promise: DurablePromise): boolean {
 }
 
 /** Whether a job may have reported or asked something. A job with an expected end reports nothing before it. */
-export function mayTell({ state, job, args }: DurablePromise, now: number): boolean {
+export function mayShow({ state, job, args }: DurablePromise, now: number): boolean {
   return state === "pending" && !((job.expectedAt?.(args) ?? 0) > now);
 }
 
 export function statusOf(promise: Pick<DurablePromise, "state">): JobStatus {
-  return STATUS[promise.state];
+  return STATUS_OF_STATE[promise.state];
 }
 
 /** The promise state that belongs to a status; undefined for `not_found`. */
 export function stateOf(status: JobStatus): DurablePromise["state"] | undefined {
-  return (Object.keys(STATUS) as DurablePromise["state"][]).find((state) => STATUS[state] === status);
+  return (Object.keys(STATUS_OF_STATE) as DurablePromise["state"][]).find((state) => STATUS_OF_STATE[state] === status);
 }
 
 export function viewOf(
@@ -142,7 +142,7 @@ export function viewOf(
 }
 
 /** The view of a job whose promise cannot be decrypted: whether it runs is known nevertheless. */
-export function unreadView(name: string, { createdAt, settledAt, ...record }: PromiseRecord): JobView {
+export function undecryptableView(name: string, { createdAt, settledAt, ...record }: PromiseRecord): JobView {
   const state = record.state === "resolved" ? "rejected" : record.state;
   const value =
     "Its result cannot be read: it is encrypted with a key that this server does not have, was changed, or is unencrypted. " +

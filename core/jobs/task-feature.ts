@@ -5,7 +5,7 @@ import type { Implementation } from "../author/implement.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { LeasedTask, TaskLease } from "../engine/lease/lease.ts";
 import type { JobEnd, Runtime } from "../engine/runtime.ts";
-import type { Carried, ExecutionState } from "../engine/state.ts";
+import type { ExecutionState, OutputCounts } from "../engine/state.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import type { FeedEntry } from "./feed/progress-feed.ts";
 import type { JobCall } from "./job-call.ts";
@@ -73,7 +73,7 @@ export type Ending = "complete" | "failed" | "asleep" | "blocked" | "left";
 export interface NextRun {
   args: unknown;
   version: number;
-  before: Carried;
+  before: OutputCounts;
   /** Jobs that are given up together with those of the next run. */
   children: string[];
 }

@@ -42,7 +42,7 @@ export interface WorkerReport {
   /** How many jobs run, how many wait for a slot, and how many of each kind may run. */
   slots: { running: number; waiting: number; most: number };
   /**
-   * What happened, by kind and name: `started`, `complete`, `failed`, `cancelled`, `retried`, {@link FAILED} with a reason, and
+   * What happened, by kind and name: `started`, `complete`, `failed`, `cancelled`, `retried`, {@link FAILED_PREFIX} with a reason, and
    * `ms`, the sum of durations.
    */
   counts: [kind: string, name: string, n: number][];
@@ -59,7 +59,7 @@ export const MAX_NAMED_JOBS = 200;
 export const MAX_NAMED_COUNTS = 200;
 
 /** The prefix of a count whose name is a reason. */
-export const FAILED = "failed: ";
+export const FAILED_PREFIX = "failed: ";
 
 /** The longest reason and stack of a report, in characters. */
 const MAX_REASON_CHARACTERS = 200;

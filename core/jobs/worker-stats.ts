@@ -1,6 +1,6 @@
 /** Gathers what happens in a worker for its next report to operators. */
 import {
-  FAILED,
+  FAILED_PREFIX,
   type FailedJob,
   firstLine,
   MAX_NAMED_COUNTS,
@@ -11,7 +11,7 @@ import {
 } from "./worker-report.ts";
 
 /** How many failed and how many waiting jobs are kept for reports, and how many waiting ones are remembered until they continue. */
-const MAX_KEPT_JOBS = 10_000;
+const MAX_STORED_JOBS = 10_000;
 
 /** The state of a worker at the time of a report. */
 export type WorkerState = Omit<WorkerReport, "n" | "slots" | keyof News> & { running: number; most: number };
@@ -56,8 +56,8 @@ export class WorkerStats {
   }
 
   count(kind: string, name: string, n = 1): void {
-    const isKnown = this.#counts.size < MAX_NAMED_COUNTS || this.#counts.has(`${kind} ${name}`);
-    const key = isKnown || !name.startsWith(FAILED) ? `${kind} ${name}` : `${kind} ${FAILED}other`;
+    const hasRoom = this.#counts.size < MAX_NAMED_COUNTS || this.#counts.has(`${kind} ${name}`);
+    const key = hasRoom || !name.startsWith(FAILED_PREFIX) ? `${kind} ${name}` : `${kind} ${FAILED_PREFIX}other`;
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + n);
     this.#onNews();
   }
@@ -80,26 +80,26 @@ export class WorkerStats {
     if (outcome === "cancelled") this.continues(job, kind);
     else this.waits({ job, kind });
     if (outcome !== "failed") return;
-    this.count(kind, FAILED + firstLine(reason));
+    this.count(kind, FAILED_PREFIX + firstLine(reason));
     const failure = { job, kind, reason: firstLine(reason), at: Date.now() };
     this.#addFailed([{ ...failure, ...(stack && { stack: stack.slice(0, MAX_STACK_CHARACTERS) }) }]);
   }
 
   /** Reports what a job waits for, or that it no longer waits. */
-  waits(about: WaitingJob): void {
-    const { job, state } = about;
+  waits(waitingJob: WaitingJob): void {
+    const { job, state } = waitingJob;
     // Most jobs never wait.
     if (state === undefined && !this.#reported.has(job)) return;
-    if (this.#waits.size >= MAX_KEPT_JOBS && !this.#waits.has(job)) return;
-    this.#waits.set(job, { ...about, ...(about.says && { says: firstLine(about.says) }) });
+    if (this.#waits.size >= MAX_STORED_JOBS && !this.#waits.has(job)) return;
+    this.#waits.set(job, { ...waitingJob, ...(waitingJob.says && { says: firstLine(waitingJob.says) }) });
     this.#onNews();
     if (state === undefined) this.#reported.delete(job);
-    else if (this.#reported.size < MAX_KEPT_JOBS) this.#reported.add(job);
+    else if (this.#reported.size < MAX_STORED_JOBS) this.#reported.add(job);
   }
 
   /** Reports that a job continues, which another worker may have reported as waiting. */
   continues(job: string, kind: string): void {
-    if (this.#reported.size < MAX_KEPT_JOBS) this.#reported.add(job);
+    if (this.#reported.size < MAX_STORED_JOBS) this.#reported.add(job);
     this.waits({ job, kind });
   }
 
@@ -112,17 +112,17 @@ export class WorkerStats {
     this.#addFailed(failed);
   }
 
-  /** Returns what has happened since the last call. It names at most `named` failed and as many waiting jobs; the next call, others. */
-  takeNews(named = MAX_KEPT_JOBS): News {
-    const waits = [...this.#waits].slice(0, named);
+  /** Returns what has happened since the last call. It names at most `maxNamed` failed and as many waiting jobs; the next call, others. */
+  takeNews(maxNamed = MAX_STORED_JOBS): News {
+    const waits = [...this.#waits].slice(0, maxNamed);
     for (const [job] of waits) this.#waits.delete(job);
     const news: News = {
       counts: [...this.#counts].map(([key, n]) => {
         const at = key.indexOf(" ");
         return [key.slice(0, at), key.slice(at + 1), n];
       }),
-      failed: this.#failed.splice(0, named),
-      waits: waits.map(([, about]) => about),
+      failed: this.#failed.splice(0, maxNamed),
+      waits: waits.map(([, waitingJob]) => waitingJob),
       slowest: [...this.#slowest].map(([kind, { job, ms }]) => [kind, job, ms]),
     };
     this.#counts.clear();
@@ -145,7 +145,7 @@ export class WorkerStats {
   /** Keeps failed jobs for a report; of too many the newest. */
   #addFailed(jobs: readonly FailedJob[]): void {
     this.#failed.push(...jobs);
-    this.#failed.splice(0, this.#failed.length - MAX_KEPT_JOBS);
+    this.#failed.splice(0, this.#failed.length - MAX_STORED_JOBS);
   }
 
   #addDuration(kind: string, job: string, ms: number): void {

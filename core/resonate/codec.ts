@@ -9,13 +9,13 @@ import { rootOf } from "./ids.ts";
 export const CALLER_TAG = "durable-mcp:caller";
 
 /** Who created the promise of a shared job: a caller's key, or the promise id of the durable function that started it. */
-export const STARTER = "durable-mcp:starter";
+export const STARTER_TAG = "durable-mcp:starter";
 
 /** The tag of a job whose kind limits how many run at once: its position among those with the same key. */
-export const ORDER = "durable-mcp:order";
+export const ORDER_TAG = "durable-mcp:order";
 
 /** The job's quota reservation. */
-export const RESERVATION = "durable-mcp:reservation";
+export const RESERVATION_TAG = "durable-mcp:reservation";
 
 /** The job's own retention in milliseconds, or `forever`; without it the deployment's retention applies. */
 export const RETENTION_TAG = "durable-mcp:keep";
@@ -27,10 +27,10 @@ export const RESUMES_TAG = "durable-mcp:earlier";
 export const WAITS_FOR_CLEANUP_TAG = "durable-mcp:cleaned-up";
 
 /** The purpose of sealed addresses of callbacks, and their path. */
-export const CALLBACKS = "callbacks";
+export const CALLBACKS_PURPOSE = "callbacks";
 
-const INFINITE = "__INF__";
-const NEGATIVE_INFINITE = "__NEG_INF__";
+const INFINITY_MARK = "__INF__";
+const NEGATIVE_INFINITY_MARK = "__NEG_INF__";
 
 /**
  * Encodes a value in the format of Resonate's client libraries: base64 of JSON, in which errors and infinite numbers are
@@ -51,7 +51,7 @@ export function decodeStrictly({ data }: Value): unknown {
   if (!data) return undefined;
   const text = fromBase64(data);
   // Parsing with a reviver takes several times as long, as it is called for each value.
-  const isMarked = text.includes("__type") || text.includes(INFINITE) || text.includes(NEGATIVE_INFINITE);
+  const isMarked = text.includes("__type") || text.includes(INFINITY_MARK) || text.includes(NEGATIVE_INFINITY_MARK);
   return isMarked ? JSON.parse(text, (_key, value) => unmark(value)) : JSON.parse(text);
 }
 
@@ -94,8 +94,8 @@ function needsMarks(value: unknown): boolean {
 }
 
 function mark(value: unknown): unknown {
-  if (value === Number.POSITIVE_INFINITY) return INFINITE;
-  if (value === Number.NEGATIVE_INFINITY) return NEGATIVE_INFINITE;
+  if (value === Number.POSITIVE_INFINITY) return INFINITY_MARK;
+  if (value === Number.NEGATIVE_INFINITY) return NEGATIVE_INFINITY_MARK;
   if (!(value instanceof Error)) return value;
   const { message, stack, name, code } = value as Error & { code?: unknown };
   if (value instanceof AggregateError) return { __type: "aggregate_error", message, stack, name, errors: value.errors };
@@ -103,7 +103,7 @@ function mark(value: unknown): unknown {
 }
 
 /** A JSON value that may be marked as an error. */
-interface Marked {
+interface TypedValue {
   __type?: unknown;
   message?: string;
   stack?: string;
@@ -114,9 +114,9 @@ interface Marked {
 }
 
 function unmark(value: unknown): unknown {
-  if (value === INFINITE) return Number.POSITIVE_INFINITY;
-  if (value === NEGATIVE_INFINITE) return Number.NEGATIVE_INFINITY;
-  const marked = value as Marked | null;
+  if (value === INFINITY_MARK) return Number.POSITIVE_INFINITY;
+  if (value === NEGATIVE_INFINITY_MARK) return Number.NEGATIVE_INFINITY;
+  const marked = value as TypedValue | null;
   if (marked?.__type === "aggregate_error") {
     return Object.assign(new AggregateError(marked.errors, marked.message), marked);
   }
@@ -148,11 +148,11 @@ export interface Parts {
 }
 
 /** The key under which a result holds its {@link Parts}. */
-export const PARTS = "durable-mcp:parts";
+export const PARTS_KEY = "durable-mcp:parts";
 
 /** The table of contents of a result that is stored in chunks; undefined for any other result. */
 export const partsIn = (result: unknown): Parts | undefined => {
-  const parts = (result as { [PARTS]?: Parts } | null | undefined)?.[PARTS];
+  const parts = (result as { [PARTS_KEY]?: Parts } | null | undefined)?.[PARTS_KEY];
   // A function may return another value under this key.
   const { id, text, characters } = parts ?? {};
   const isOurs = typeof id === "string" && typeof text === "string" && Number.isSafeInteger(characters);

@@ -9,13 +9,13 @@
  */
 
 /** Separates a job's id from the rest of a child's id. */
-export const CHILD = ":";
+export const CHILD_SEPARATOR = ":";
 
 /** Separates the parts of an id that belongs to no job and is its own origin. */
-const OWN = ":";
+const OWN_SEPARATOR = ":";
 
 /** Separates a job's name from its generation. */
-export const GENERATION = "~";
+export const GENERATION_SEPARATOR = "~";
 
 const successor = (mark: string): string => String.fromCharCode(mark.charCodeAt(0) + 1);
 
@@ -28,20 +28,20 @@ export const idsFrom = (prefix: string): [string, string] => [
 // Jobs.
 
 /** Matches a character that a job's name must not contain: a separator, a control character or a line break. */
-const RESERVED = `[${CHILD}${GENERATION}\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]`;
-const HOLDS_RESERVED = new RegExp(RESERVED, "u");
+const RESERVED_PATTERN = `[${CHILD_SEPARATOR}${GENERATION_SEPARATOR}\\p{Cc}\\p{Cs}\\p{Zl}\\p{Zp}]`;
+const HAS_RESERVED = new RegExp(RESERVED_PATTERN, "u");
 
 const hex = (character: string): string => character.charCodeAt(0).toString(16).toUpperCase();
 
 /** Matches what follows the `%` of an escape. */
-const CODE = `${hex(CHILD)}|${hex(GENERATION)}|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4}`;
+const ESCAPE_CODE = `${hex(CHILD_SEPARATOR)}|${hex(GENERATION_SEPARATOR)}|25|[01][0-9A-F]|7F|[89][0-9A-F]|[2A]0$|u[0-9A-F]{4}`;
 
 /** Matches reserved characters, a space at the end, and each `%` that looks like the beginning of an escape. */
-const TO_ESCAPE = new RegExp(`${RESERVED}|\\s$|%(?=${CODE})`, "giu");
-const ESCAPED = new RegExp(`%(${CODE})`, "g");
+const TO_ESCAPE = new RegExp(`${RESERVED_PATTERN}|\\s$|%(?=${ESCAPE_CODE})`, "giu");
+const ESCAPE_PATTERN = new RegExp(`%(${ESCAPE_CODE})`, "g");
 
 /** Whether a text, without a generation, may be a job's name. */
-export const mayBeName = (text: string): boolean => !HOLDS_RESERVED.test(text);
+export const mayBeName = (text: string): boolean => !HAS_RESERVED.test(text);
 
 /** Escapes a text so that it may be part of a job's name. Different texts stay different. */
 export function escapeId(text: string): string {
@@ -51,33 +51,33 @@ export function escapeId(text: string): string {
   });
 }
 
-/** The text from which {@link escapeId} made `escaped`. */
-export const unescapeId = (escaped: string): string =>
-  escaped.replace(ESCAPED, (_, code: string) => String.fromCharCode(Number.parseInt(code.replace("u", ""), 16)));
+/** The text from which {@link escapeId} made `text`. */
+export const unescapeId = (text: string): string =>
+  text.replace(ESCAPE_PATTERN, (_, code: string) => String.fromCharCode(Number.parseInt(code.replace("u", ""), 16)));
 
-const NUMBERED = new RegExp(`^(.*)${GENERATION}([1-9]\\d{0,8})$`, "s");
+const NUMBERED_PATTERN = new RegExp(`^(.*)${GENERATION_SEPARATOR}([1-9]\\d{0,8})$`, "s");
 
 /** `timer_tea~3` is the third generation of `timer_tea`; the first carries no suffix. */
 export function splitGeneration(name: string): { base: string; generation: number } {
-  const match = NUMBERED.exec(name);
+  const match = NUMBERED_PATTERN.exec(name);
   if (!match?.[1] || match[2] === "1") return { base: name, generation: 1 };
   return { base: match[1], generation: Number(match[2]) };
 }
 
 export function withGeneration(base: string, generation: number): string {
-  return generation === 1 ? base : `${base}${GENERATION}${generation}`;
+  return generation === 1 ? base : `${base}${GENERATION_SEPARATOR}${generation}`;
 }
 
 /** Matches a text that may be the namespace of a deployment. */
-export const NAMESPACE = new RegExp(`^[^${CHILD}${GENERATION}\\p{Cc}]*$`, "u");
+export const NAMESPACE_PATTERN = new RegExp(`^[^${CHILD_SEPARATOR}${GENERATION_SEPARATOR}\\p{Cc}]*$`, "u");
 
 /** The id of the job that an id belongs to: the id itself, or the job of which it is a child. */
-export const rootOf = (id: string): string => id.split(CHILD, 1)[0] ?? "";
+export const rootOf = (id: string): string => id.split(CHILD_SEPARATOR, 1)[0] ?? "";
 
 /** Whether an id is a job's, and not a child's or a counter's. */
-export const isRoot = (id: string): boolean => !id.includes(CHILD);
+export const isRoot = (id: string): boolean => !id.includes(CHILD_SEPARATOR);
 
-export const isChildOf = (job: string, id: string): boolean => id.startsWith(job + CHILD);
+export const isChildOf = (job: string, id: string): boolean => id.startsWith(job + CHILD_SEPARATOR);
 
 export const localId = (id: string, namespace: string): string =>
   id.startsWith(namespace) ? id.slice(namespace.length) : id;
@@ -91,13 +91,13 @@ export const CALLER_HASH = 16;
 export const callerKey = (hash: string): string => `c${hash}.`;
 
 const IS_HASH = new RegExp(`^[\\w-]{${CALLER_HASH}}$`);
-const KEY = new RegExp(`^c[\\w-]{${CALLER_HASH}}\\.`);
+const KEY_PATTERN = new RegExp(`^c[\\w-]{${CALLER_HASH}}\\.`);
 
 export const isCallerHash = (text: string): boolean => IS_HASH.test(text);
 
 /** Splits an id without its namespace into its caller's key, which is empty for a shared job, and the name. */
 export function splitKey(id: string): { key: string; name: string } {
-  const key = KEY.exec(id)?.[0] ?? "";
+  const key = KEY_PATTERN.exec(id)?.[0] ?? "";
   return { key, name: id.slice(key.length) };
 }
 
@@ -105,7 +105,7 @@ export function splitKey(id: string): { key: string; name: string } {
 
 /** The id of a child. Children of a job's run have another separator: `job:f2.e1`. */
 const child = (job: string, kind: string, rest: string | number): string =>
-  `${job}${isRoot(job) ? CHILD : "."}${kind}${rest}`;
+  `${job}${isRoot(job) ? CHILD_SEPARATOR : "."}${kind}${rest}`;
 
 /** The `n`th run of a job, counted from 1, whose journal entries are its children. The first run is the job itself. */
 export const runId = (job: string, n: number): string => (n === 1 ? job : child(job, "f", n));
@@ -172,7 +172,7 @@ export const startRecordEnd = (key: string): string => child("", "r", key);
 
 // Sequences that belong to a deployment or to a caller.
 
-const own = (owner: string, kind: string, rest: string): string => `${owner}${kind}${OWN}${rest}`;
+const own = (owner: string, kind: string, rest: string): string => `${owner}${kind}${OWN_SEPARATOR}${rest}`;
 
 /** The `n`th pause of a kind of job, counted from 1. */
 export const pauseId = (namespace: string, kind: string, n: number): string => own(namespace, "paused", `${kind}.${n}`);
@@ -182,7 +182,7 @@ export const limitId = (namespace: string, name: string): string => own(namespac
 
 /** The prefix of the ids of positions, for the jobs of a kind whose key has this hash. */
 export const orderId = (namespace: string, kind: string, hash: string): string =>
-  `${limitId(namespace, `${kind} ${hash}`)}${OWN}0.`;
+  `${limitId(namespace, `${kind} ${hash}`)}${OWN_SEPARATOR}0.`;
 
 /** The mark that a job with a position has begun. */
 export const begunId = (job: string): string => child(job, "k", "");
@@ -194,7 +194,8 @@ export const positionTimerId = (job: string, at: string, due: number): string =>
 export const cleanUpTimerId = (job: string, due: number): string => child(job, "k", `x.${due}`);
 
 /** The `link`th use, counted from 1, of a slot of a limit. */
-export const limitSlotId = (limit: string, slot: number, link: number): string => `${limit}${OWN}${slot}.${link}`;
+export const limitSlotId = (limit: string, slot: number, link: number): string =>
+  `${limit}${OWN_SEPARATOR}${slot}.${link}`;
 
 /** The mark that the record of a caller was begun; `owner` is the namespace with the caller's key. */
 export const recordMarkId = (owner: string): string => own(owner, "record", "begun");
@@ -202,29 +203,29 @@ export const recordMarkId = (owner: string): string => own(owner, "record", "beg
 // SQL, for the databases of Resonate servers.
 
 /** A condition that the column `id` is the id of a job's first generation. */
-export const IS_FIRST_GENERATION_SQL = `instr(id, '${CHILD}') = 0 AND instr(id, '${GENERATION}') = 0`;
+export const IS_FIRST_GENERATION_SQL = `instr(id, '${CHILD_SEPARATOR}') = 0 AND instr(id, '${GENERATION_SEPARATOR}') = 0`;
 
 /** A condition that a column holds the id `?1` followed by a separator and more. It can use an index. */
 export const belowSql = (column: string, separator: string): string =>
   `${column} > ?1 || '${separator}' AND ${column} < ?1 || '${successor(separator)}'`;
 
 /** The part by which ids of promises that limit jobs are recognized. */
-const LIMIT = own("", "limit", "");
+const LIMIT_PREFIX = own("", "limit", "");
 
 /** An SQL condition for such ids; `position` is the database's function that finds a text within a text. */
-export const isLimitSql = (position: "instr" | "strpos"): string => `${position}(id, '${LIMIT}') > 0`;
+export const isLimitSql = (position: "instr" | "strpos"): string => `${position}(id, '${LIMIT_PREFIX}') > 0`;
 
 // In the syntax that JavaScript and Postgres share.
-const CHAIN = `.*${LIMIT}[^${OWN}]*${OWN}[0-9]+[.]`;
-const NUMBER = "[0-9]+";
+const CHAIN_PATTERN = `.*${LIMIT_PREFIX}[^${OWN_SEPARATOR}]*${OWN_SEPARATOR}[0-9]+[.]`;
+const NUMBER_PATTERN = "[0-9]+";
 
 /** Regular expressions for Postgres, each with the group that it extracts from an id. */
 export const POSTGRES_PATTERNS = {
-  chain: `^(${CHAIN})${NUMBER}$`,
-  link: `^${CHAIN}(${NUMBER})$`,
+  chain: `^(${CHAIN_PATTERN})${NUMBER_PATTERN}$`,
+  link: `^${CHAIN_PATTERN}(${NUMBER_PATTERN})$`,
 };
 
-const LINK_IN = new RegExp(`^(${CHAIN})(${NUMBER})$`, "s");
+const LINK_IN = new RegExp(`^(${CHAIN_PATTERN})(${NUMBER_PATTERN})$`, "s");
 
 /** The prefix of the sequence that a limit's promise belongs to, and its number there; undefined for other ids. */
 export function chainLink(id: string): { chain: string; n: number } | undefined {

@@ -3,9 +3,9 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** JSON with sorted keys, so that equal values are equal texts. */
-export const canonical = (value: unknown): string => JSON.stringify(value, sorted) ?? "";
+export const canonical = (value: unknown): string => JSON.stringify(value, withSortedKeys) ?? "";
 
-function sorted(_key: string, part: unknown): unknown {
+function withSortedKeys(_key: string, part: unknown): unknown {
   if (!isRecord(part)) return part;
   return Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

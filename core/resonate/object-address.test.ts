@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fetchFrom, located } from "./object-address.ts";
+import { fetchFrom, withLocation } from "./object-address.ts";
 
 /** A namespace like the platform's, which records the objects that are requested and sends nothing. */
 class FakeNamespace {
@@ -37,6 +37,6 @@ test.each([
   ],
 ])("the server's object is addressed at the location that the deployment sets: %j", async (where, asked) => {
   const namespace = new FakeNamespace();
-  await fetchFrom(located(namespace, where))("http://resonate/");
+  await fetchFrom(withLocation(namespace, where))("http://resonate/");
   expect(namespace.asked).toEqual([asked]);
 });

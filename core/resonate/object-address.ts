@@ -21,7 +21,7 @@ export interface ObjectAddress {
 }
 
 /** The namespace whose objects are at the place that the variables name. Other places may have objects with the same names. */
-export function located<N extends Locatable>(
+export function withLocation<N extends Locatable>(
   namespace: N,
   { RESONATE_LOCATION, RESONATE_JURISDICTION }: ObjectAddress,
 ): N {

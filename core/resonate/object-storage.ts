@@ -57,11 +57,11 @@ export function openSchemas(sql: ObjectSql, schemas: readonly ObjectSchema[]): v
     sql.all("CREATE TABLE IF NOT EXISTS schemas (name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT");
     const rows = sql.all<{ name: string; version: number }>("SELECT name, version FROM schemas");
     for (const { name, version, tables } of schemas) {
-      const found = rows.find((row) => row.name === name);
-      if (found?.version === version) continue;
-      if (found)
+      const stored = rows.find((row) => row.name === name);
+      if (stored?.version === version) continue;
+      if (stored)
         throw new Error(
-          `The tables of ${name} have schema version ${found.version}, and this version of durable-mcp-edge needs ${version}: deploy the version that wrote them (docs/operations.md).`,
+          `The tables of ${name} have schema version ${stored.version}, and this version of durable-mcp-edge needs ${version}: deploy the version that wrote them (docs/operations.md).`,
         );
       for (const statements of tables) sql.all(statements);
       sql.all("INSERT INTO schemas VALUES (?, ?)", name, version);

@@ -2,6 +2,9 @@
 type WorkerdCrypto = SubtleCrypto & { timingSafeEqual(a: BufferSource, b: BufferSource): boolean };
 
 /** Compares secrets in a time that does not reveal where they differ. */
-export function isSame(known: ArrayBufferView<ArrayBuffer>, given: ArrayBufferView<ArrayBuffer>): boolean {
-  return known.byteLength === given.byteLength && (crypto.subtle as WorkerdCrypto).timingSafeEqual(known, given);
+export function isSameSecret(expected: ArrayBufferView<ArrayBuffer>, presented: ArrayBufferView<ArrayBuffer>): boolean {
+  return (
+    expected.byteLength === presented.byteLength &&
+    (crypto.subtle as WorkerdCrypto).timingSafeEqual(expected, presented)
+  );
 }

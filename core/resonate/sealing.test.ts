@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decodeValue, encodeValue } from "./codec.ts";
 import type { PromiseRecord } from "./connection/protocol.ts";
-import { KEYS, Sealing } from "./sealing.ts";
+import { KEYS_PATTERN, Sealing } from "./sealing.ts";
 
 const [first = "", second = ""] = ["a", "b"].map((letter) => Buffer.from(letter.repeat(32)).toString("base64"));
 
@@ -14,7 +14,13 @@ const create = (id: string, param: unknown) => ({
 
 /** The promise that a server creates from a request. */
 const stored = ({ id, param, tags }: ReturnType<typeof create>): PromiseRecord => ({
-  ...{ id, param, tags, state: "pending", value: {}, timeoutAt: 1, createdAt: 1 },
+  id,
+  param,
+  tags,
+  state: "pending",
+  value: {},
+  timeoutAt: 1,
+  createdAt: 1,
 });
 
 describe("the content of a promise", () => {
@@ -80,8 +86,8 @@ describe("the content of a promise", () => {
 
 test("keys are 32 bytes in base64 or base64url", () => {
   const url = first.replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
-  expect([first, `${first},${second}`, url].every((keys) => KEYS.test(keys))).toBe(true);
+  expect([first, `${first},${second}`, url].every((keys) => KEYS_PATTERN.test(keys))).toBe(true);
   expect(
-    ["", "short", `${first},short`, `${first},`, `${first} `, first.slice(4)].some((keys) => KEYS.test(keys)),
+    ["", "short", `${first},short`, `${first},`, `${first} `, first.slice(4)].some((keys) => KEYS_PATTERN.test(keys)),
   ).toBe(false);
 });

@@ -7,12 +7,12 @@ import { base64ToBytes, bytesToBase64 } from "./base64.ts";
 import type { Codec, PromiseRecord, Value } from "./connection/protocol.ts";
 
 /** The beginning of encrypted data: base64 has no `:`. The key's name follows, then base64 of a nonce and the text. */
-const MARK = "sealed:";
+const SEALED_PREFIX = "sealed:";
 
-const NONCE = 12;
+const NONCE_BYTES = 12;
 
 /** Matches a configured list of keys: base64 of 32 bytes each, separated by commas. */
-export const KEYS = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*$/;
+export const KEYS_PATTERN = /^[\w+/-]{43}=?(,[\w+/-]{43}=?)*$/;
 
 type Field = "param" | "value";
 
@@ -30,11 +30,11 @@ export class Sealing implements Codec {
   readonly #texts: string[];
   #keys: Key[] | undefined;
 
-  /** @param keys a list that {@link KEYS} matches; without it nothing is encrypted, and encrypted data cannot be read */
+  /** @param keys a list that {@link KEYS_PATTERN} matches; without it nothing is encrypted, and encrypted data cannot be read */
   constructor(keys = "") {
     this.#texts = keys === "" ? [] : keys.split(",");
     this.encode = keys === "" ? undefined : (data) => this.seal(data);
-    this.mark = keys === "" ? `"${MARK}` : "";
+    this.mark = keys === "" ? `"${SEALED_PREFIX}` : "";
   }
 
   /** Encrypts the parameter and value in a request's data. */
@@ -75,35 +75,35 @@ export class Sealing implements Codec {
   async #encrypt(id: string, field: Field, { headers = {}, data = "" }: Value): Promise<Value> {
     const [first] = await this.#ready();
     const { name, key } = first as Key;
-    const iv = crypto.getRandomValues(new Uint8Array(NONCE));
+    const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
     const sealed = await crypto.subtle.encrypt(algorithm(id, field, iv), key, base64ToBytes(data));
-    const bytes = new Uint8Array(NONCE + sealed.byteLength);
+    const bytes = new Uint8Array(NONCE_BYTES + sealed.byteLength);
     bytes.set(iv);
-    bytes.set(new Uint8Array(sealed), NONCE);
-    return { headers, data: `${MARK}${name}:${bytesToBase64(bytes)}` };
+    bytes.set(new Uint8Array(sealed), NONCE_BYTES);
+    return { headers, data: `${SEALED_PREFIX}${name}:${bytesToBase64(bytes)}` };
   }
 
   async #decrypt(id: string, field: Field, value: Value | undefined): Promise<Value | undefined> {
     if (!value?.data) return value;
-    if (!value.data.startsWith(MARK)) {
+    if (!value.data.startsWith(SEALED_PREFIX)) {
       if (!this.encode) return value;
       throw new Error("it is unencrypted");
     }
-    const [name = "", text = ""] = value.data.slice(MARK.length).split(":");
+    const [name = "", text = ""] = value.data.slice(SEALED_PREFIX.length).split(":");
     const key = (await this.#ready()).find((each) => each.name === name);
     if (!key) throw new Error("no key fits");
     const bytes = base64ToBytes(text);
     const opened = await crypto.subtle.decrypt(
-      algorithm(id, field, bytes.slice(0, NONCE)),
+      algorithm(id, field, bytes.slice(0, NONCE_BYTES)),
       key.key,
-      bytes.slice(NONCE),
+      bytes.slice(NONCE_BYTES),
     );
     return { ...value, data: bytesToBase64(new Uint8Array(opened)) };
   }
 
   /** Caches the keys and not a promise of them, as requests of one isolate share no promises. */
   async #ready(): Promise<Key[]> {
-    this.#keys ??= await Promise.all(this.#texts.map(imported));
+    this.#keys ??= await Promise.all(this.#texts.map(importKey));
     return this.#keys;
   }
 }
@@ -122,7 +122,7 @@ interface Answer {
   action?: { data: unknown };
 }
 
-async function imported(text: string): Promise<Key> {
+async function importKey(text: string): Promise<Key> {
   const bytes = base64ToBytes(text.replaceAll("-", "+").replaceAll("_", "/").padEnd(44, "="));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const key = await crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);

@@ -85,19 +85,19 @@ export function sequenceEnd(exists: (n: number) => boolean): number {
  */
 export async function lastInRounds<T>(
   get: Get<T>,
-  known: Last<T>,
+  from: Last<T>,
   [distances = [], ...more]: readonly (readonly number[])[],
 ): Promise<Last<T>> {
-  const look = async (before: Last<T>, numbers: readonly number[]): Promise<Last<T>> => {
+  const probe = async (before: Last<T>, numbers: readonly number[]): Promise<Last<T>> => {
     const entries = await Promise.all(numbers.map(get));
     const i = entries.findLastIndex((entry) => entry !== undefined);
     return i < 0 ? before : { n: numbers[i] as number, entry: entries[i] };
   };
-  const points = distances.map((distance) => known.n + distance);
-  let newest = await look(known, points.slice(0, -1));
+  const points = distances.map((distance) => from.n + distance);
+  let newest = await probe(from, points.slice(0, -1));
   const next = points.find((point) => point > newest.n) ?? newest.n;
   const between = Array.from({ length: Math.max(next - newest.n - 1, 0) }, (_, i) => newest.n + 1 + i);
-  newest = await look(newest, between);
+  newest = await probe(newest, between);
   return newest.n + 1 === points.at(-1) ? lastInRounds(get, newest, more.length > 0 ? more : [distances]) : newest;
 }
 

@@ -12,7 +12,7 @@ type ObjectSchema = JsonSchema & { properties?: Record<string, JsonSchema>; requ
  */
 export function plain(json: JsonSchema): JsonSchema {
   const { $schema, ...rest } = json;
-  return open(rest) as JsonSchema;
+  return openObjects(rest) as JsonSchema;
 }
 
 /**
@@ -42,23 +42,23 @@ function orNull(schema: JsonSchema): JsonSchema {
 }
 
 /** The keywords whose values are no schemas. */
-const VALUES = ["const", "default", "enum", "examples"];
+const VALUE_KEYWORDS = ["const", "default", "enum", "examples"];
 
-function open(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(open);
+function openObjects(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(openObjects);
   if (typeof schema !== "object" || schema === null) return schema;
-  const kept = Object.entries(schema).filter(([key, value]) => !saysNothing(key, value));
-  const opened = (key: string, value: unknown) => {
-    if (VALUES.includes(key)) return value;
-    return key === "properties" ? mapped(value as Record<string, unknown>) : open(value);
+  const meaningful = Object.entries(schema).filter(([key, value]) => !isRedundant(key, value));
+  const openIn = (key: string, value: unknown) => {
+    if (VALUE_KEYWORDS.includes(key)) return value;
+    return key === "properties" ? mapped(value as Record<string, unknown>) : openObjects(value);
   };
-  return Object.fromEntries(kept.map(([key, value]) => [key, opened(key, value)]));
+  return Object.fromEntries(meaningful.map(([key, value]) => [key, openIn(key, value)]));
 }
 
 const mapped = (properties: Record<string, unknown>) =>
-  Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, open(property)]));
+  Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, openObjects(property)]));
 
-function saysNothing(keyword: string, value: unknown): boolean {
+function isRedundant(keyword: string, value: unknown): boolean {
   switch (keyword) {
     case "additionalProperties":
       return value === false || (typeof value === "object" && value !== null && Object.keys(value).length === 0);

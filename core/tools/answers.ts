@@ -10,8 +10,8 @@ export function readAnswersBy(code: AnswerReader): void {
 }
 
 /** The code that reads a job's results; undefined if they are not answers of a wrapped server. */
-export const answersOf = ({ answers }: Pick<Job, "answers">): AnswerReader | undefined =>
-  answers ? reader : undefined;
+export const answersOf = ({ returnsToolResult }: Pick<Job, "returnsToolResult">): AnswerReader | undefined =>
+  returnsToolResult ? reader : undefined;
 
 /** The view of a job. If its result is stored in chunks, the view has the requested range of it. */
 export const viewOfRange: AnswerReader["viewOfRange"] = async (store, promise, ...selected) =>

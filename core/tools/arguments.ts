@@ -7,13 +7,13 @@ import { lenient, valueIn } from "./lenient.ts";
 export const MAX_NAMES = 100;
 
 /** The most names, including repetitions, that are read. A longer list is refused as a whole. */
-const MOST_LOOKED_AT = 10_000;
+const MAX_EXAMINED_PARTS = 10_000;
 
 /** The most characters of all names together, as an answer repeats them twice and has a limit. */
 const MAX_ALL_NAMES = 16_000;
 
 /** The longest text that is parsed as a list of names. It leaves room for escaped characters and repeated names. */
-const MAX_ENCODED = 10 * MAX_ALL_NAMES;
+const MAX_ENCODED_CHARACTERS = 10 * MAX_ALL_NAMES;
 
 /** Job names: a list, a JSON-encoded list, one bare name, or `{job_name}` objects. Repetitions are dropped. */
 export const jobNames = z
@@ -51,10 +51,10 @@ export const jsonText = z.preprocess(
  */
 function namesOf(value: unknown): unknown {
   // A text that is not clearly JSON is a bare name.
-  const parsed = typeof value === "string" && value.length <= MAX_ENCODED ? valueIn(value) : undefined;
+  const parsed = typeof value === "string" && value.length <= MAX_ENCODED_CHARACTERS ? valueIn(value) : undefined;
   const plain = unwrap(parsed ?? value, ["job_names"]);
   const list = Array.isArray(plain) ? plain : [plain];
-  if (list.length > MOST_LOOKED_AT) return [];
+  if (list.length > MAX_EXAMINED_PARTS) return [];
   const names = new Set<string>();
   for (const item of list) {
     const name = unwrap(item, ["job_name", "promise_id"]);
@@ -80,13 +80,13 @@ export interface Input {
 }
 
 /** `note` names the arguments that the tool does not know. */
-export type Checked = { args: unknown; note?: string } | { problems: string[] };
+export type CheckedArguments = { args: unknown; note?: string } | { problems: string[] };
 
 /**
  * The arguments in the tool's form, or a line for each wrong argument: its name, its value, and the accepted values. Arguments that
  * the schema refuses are read as what a client probably meant.
  */
-export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<Checked> {
+export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<CheckedArguments> {
   const strict = await schema.safeParseAsync(args);
   const parsed = strict.success ? strict : await schema.safeParseAsync(lenient(json, args));
   const unknown = isOpen ? [] : unknownIn(json, args);
@@ -103,22 +103,24 @@ const MAX_MESSAGE = 500;
 
 /** A line for each argument that the schema does not have: its name, and the name that was probably meant. */
 function unknownIn({ properties = {} }: JsonSchema, args: Record<string, unknown>): string[] {
-  const known = Object.keys(properties as object);
+  const names = Object.keys(properties as object);
   return Object.keys(args)
-    .filter((name) => !known.includes(name))
+    .filter((name) => !names.includes(name))
     .slice(0, MAX_UNKNOWN)
     .map((name) => {
-      const meant = closest(name.slice(0, MAX_NAME).toLowerCase(), known);
+      const meant = closest(name.slice(0, MAX_NAME).toLowerCase(), names);
       const hint = meant === undefined ? "" : ` Did you mean ${meant}?`;
       return `${preview(name.slice(0, MAX_NAME))} is not an argument of this tool.${hint}`;
     });
 }
 
-function closest(name: string, known: readonly string[]): string | undefined {
-  const start = known.find((each) => name.startsWith(each) || shortens(name, each));
+function closest(name: string, names: readonly string[]): string | undefined {
+  const start = names.find((each) => name.startsWith(each) || shortens(name, each));
   if (start !== undefined) return start;
-  const near = known.map((each) => ({ each, apart: distance(name, each) })).sort((a, b) => a.apart - b.apart)[0];
-  return near && near.apart <= Math.min(3, name.length / 2) ? near.each : undefined;
+  const nearest = names
+    .map((each) => ({ each, distance: distance(name, each) }))
+    .sort((a, b) => a.distance - b.distance)[0];
+  return nearest && nearest.distance <= Math.min(3, name.length / 2) ? nearest.each : undefined;
 }
 
 function distance(from: string, to: string): number {
@@ -163,10 +165,10 @@ function acceptedBy({ type, minimum, maximum, enum: words, anyOf, description }:
   const types = [type].flat();
   const number = types.includes("integer") ? "a whole number" : types.includes("number") ? "a number" : undefined;
   const range = [minimum === undefined ? [] : `from ${minimum}`, maximum === undefined ? [] : `to ${maximum}`].flat();
-  const listed = words ?? (anyOf as JsonSchema[] | undefined)?.find((one) => one.enum)?.enum;
+  const allowedWords = words ?? (anyOf as JsonSchema[] | undefined)?.find((one) => one.enum)?.enum;
   const parts = [
     ...(number && range[0] ? [`${[number, ...range].join(" ")}.`] : []),
-    ...(Array.isArray(listed) ? [`${listed.join(", ")}.`] : []),
+    ...(Array.isArray(allowedWords) ? [`${allowedWords.join(", ")}.`] : []),
     ...(typeof description === "string" ? [description] : []),
   ];
   return parts.join(" ") || undefined;

@@ -7,16 +7,16 @@
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
-import { decodeValue, PARTS, type Parts, partsIn } from "../resonate/codec.ts";
+import { decodeValue, PARTS_KEY, type Parts, partsIn } from "../resonate/codec.ts";
 import { chunkId } from "../resonate/ids.ts";
 import { boundary, FIRST_PART, limitIn, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
 /** How many characters of JSON text each chunk but the last has. A character takes up to three bytes. */
-export const PART = 100_000;
+export const CHUNK_CHARACTERS = 100_000;
 
 /**
  * The view of a job. If its result is stored in chunks, the view has the requested range in place of the beginning: as much of
- * it as an answer of `room` characters can hold.
+ * it as an answer of `maxCharacters` characters can hold.
  *
  * @throws {Error} when a chunk is gone, because the job is being removed
  */
@@ -24,28 +24,33 @@ export async function viewOfRange(
   store: RemoteStore,
   promise: DurablePromise,
   selection: Selection,
-  room: number,
+  maxCharacters: number,
   signal?: AbortSignal,
 ): Promise<JobView> {
-  const { result: wanted, fields = [], offset = 0 } = selection;
-  const isWhole = wanted !== "full" && fields.length === 0 && offset === 0 && selection.limit === undefined;
-  const limit = limitIn(selection, room);
+  const { result: mode, fields = [], offset = 0 } = selection;
+  const isDefault = mode !== "full" && fields.length === 0 && offset === 0 && selection.limit === undefined;
+  const limit = limitIn(selection, maxCharacters);
   const view = viewOf(promise.name, promise);
   const parts = partsIn(view.result);
-  if (!parts || wanted === "none" || isWhole) return view;
-  const picked = fields.length > 0 ? pick(parts.shape, fields) : undefined;
+  if (!parts || mode === "none" || isDefault) return view;
+  const fieldsOfShape = fields.length > 0 ? pick(parts.shape, fields) : undefined;
   // One more code unit at either end shows whether the range would cut a character in two.
   const from = Math.max(0, offset - 1);
-  const range = { picked, from, to: offset + limit + 1, signal };
+  const range = { fieldsOfShape, from, to: offset + limit + 1, signal };
   const { text, characters } = await textOfRange(store, promise.id, parts, range);
   const begin = boundary(text, Math.min(offset - from, text.length));
-  const most = wanted === "full" || selection.limit !== undefined ? limit : FIRST_PART;
-  const shown = { ...parts, characters, text: text.slice(begin, boundary(text, begin + most)), offset: from + begin };
-  return { ...view, result: { [PARTS]: shown } };
+  const length = mode === "full" || selection.limit !== undefined ? limit : FIRST_PART;
+  const rangeParts = {
+    ...parts,
+    characters,
+    text: text.slice(begin, boundary(text, begin + length)),
+    offset: from + begin,
+  };
+  return { ...view, result: { [PARTS_KEY]: rangeParts } };
 }
 
 /** The longest result that is read as a whole, in characters: an isolate has 128 MB for all its requests. */
-export const MOST_WHOLE = 4_500_000;
+export const MAX_WHOLE_CHARACTERS = 4_500_000;
 
 /** The promise, with its whole result if that is stored in chunks because of its images, sounds and files. */
 export async function withMedia(
@@ -54,12 +59,12 @@ export async function withMedia(
   signal?: AbortSignal,
 ): Promise<DurablePromise> {
   const parts = partsIn(promise.value);
-  if (!parts?.media || parts.media > MAX_MEDIA || parts.characters > MOST_WHOLE) return promise;
-  return { ...promise, value: await wholeResult(store, promise.id, parts, signal) };
+  if (!parts?.media || parts.media > MAX_MEDIA || parts.characters > MAX_WHOLE_CHARACTERS) return promise;
+  return { ...promise, value: await completeResult(store, promise.id, parts, signal) };
 }
 
 /** A job's whole result. @throws {Error} when a chunk is gone */
-export async function wholeResult(
+export async function completeResult(
   store: RemoteStore,
   job: string,
   parts: Parts,
@@ -68,15 +73,21 @@ export async function wholeResult(
   return JSON.parse((await textOfRange(store, job, parts, { from: 0, to: parts.characters, signal })).text);
 }
 
-/** The range from `from` to `to` of the result, or of the part `picked` from its shape; and the length of the whole of it. */
+/** The range from `from` to `to` of the result, or of the part `fieldsOfShape` from its shape; and the length of the whole of it. */
 async function textOfRange(
   store: RemoteStore,
   job: string,
   { id, characters }: Parts,
-  { picked, from, to, signal }: { picked?: unknown; from: number; to: number; signal?: AbortSignal | undefined },
+  {
+    fieldsOfShape,
+    from,
+    to,
+    signal,
+  }: { fieldsOfShape?: unknown; from: number; to: number; signal?: AbortSignal | undefined },
 ): Promise<Pick<Parts, "text" | "characters">> {
   // Texts of the shape, alternating with the begin and length of the stored value between two of them.
-  const pieces = picked === undefined ? ["", 0, characters] : JSON.stringify(picked).split(/(?<=:)"(\d+)\+(\d+)"/);
+  const pieces =
+    fieldsOfShape === undefined ? ["", 0, characters] : JSON.stringify(fieldsOfShape).split(/(?<=:)"(\d+)\+(\d+)"/);
   let text = "";
   let all = 0;
   for (let i = 0; i < pieces.length; i += 3) {
@@ -86,11 +97,11 @@ async function textOfRange(
     const [begin, length] = [Number(pieces[i + 1] ?? 0), Number(pieces[i + 2] ?? 0)];
     const end = begin + Math.min(length, to - all);
     for (let at = begin + Math.max(0, from - all); at < end; ) {
-      const n = Math.floor(at / PART);
+      const n = Math.floor(at / CHUNK_CHARACTERS);
       const part = await store.child(chunkId(job, id, n), signal);
       if (!part) throw new Error("a part of the result is gone");
-      text += String(decodeValue(part.param)).slice(at - n * PART, end - n * PART);
-      at = (n + 1) * PART;
+      text += String(decodeValue(part.param)).slice(at - n * CHUNK_CHARACTERS, end - n * CHUNK_CHARACTERS);
+      at = (n + 1) * CHUNK_CHARACTERS;
     }
     all += length;
   }

@@ -1,20 +1,20 @@
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { trial } from "../../testing/simulation/trial.ts";
 import type { Context } from "../author/context.ts";
 import { hashed } from "../author/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
-import { PARTS, type Parts, partsIn } from "../resonate/codec.ts";
+import { PARTS_KEY, type Parts, partsIn } from "../resonate/codec.ts";
 import { chunkId } from "../resonate/ids.ts";
-import { PART, viewOfRange, wholeResult } from "./byte-range.ts";
-import { contentsOf, keepInParts } from "./chunks.ts";
-import { hold, pick, type Selection } from "./results.ts";
+import { CHUNK_CHARACTERS, completeResult, viewOfRange } from "./byte-range.ts";
+import { contentsOf, storeInParts } from "./chunks.ts";
+import { cutToLimit, pick, type Selection } from "./results.ts";
 
 /** A simulated job whose only step stores this value in parts. */
 function bringing(value: object): SimulatedJob {
-  const code = (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
+  const code = (ctx: Context) => ctx.step("bring", (step) => storeInParts(step, value));
   // Hashing takes real time, during which the simulated clock must not jump.
   const simulated: SimulatedJob = new SimulatedJob(code, {
     steps: [{ attempt: (_attempt, next) => simulated.clock.process().busy(next()) }],
@@ -31,9 +31,9 @@ function reader(simulated: SimulatedJob, value: unknown) {
   };
   const store = { child } as unknown as RemoteStore;
   const promise = {
-    id: JOB,
-    name: JOB,
-    job: { answers: true },
+    id: JOB_NAME,
+    name: JOB_NAME,
+    job: { returnsToolResult: true },
     state: "resolved",
     value,
     createdAt: 0,
@@ -59,22 +59,22 @@ test("a large value is kept in chunks, and a byte range reads only the chunks th
 
   expect((await read({}, 50_000)).text).toBe(parts.text);
   expect(asked).toEqual([]);
-  const offset = 2 * PART - 20;
+  const offset = 2 * CHUNK_CHARACTERS - 20;
   expect(await read({ result: "full", offset }, 100)).toMatchObject({ text: json.slice(offset, offset + 100), offset });
-  expect(asked).toEqual([1, 2].map((n) => chunkId(JOB, parts.id, n)));
+  expect(asked).toEqual([1, 2].map((n) => chunkId(JOB_NAME, parts.id, n)));
   expect(await read({ result: "full", offset: json.length + 5 }, 100)).toMatchObject({ text: "" });
   expect(await read({ fields: ["last.text", "none.such"], offset: 0 }, 100)).toMatchObject({
     text: '{"last":{"text":"the end"}}',
     characters: 27,
   });
-  expect(await wholeResult(store, JOB, parts)).toEqual(value);
+  expect(await completeResult(store, JOB_NAME, parts)).toEqual(value);
 });
 
 test("after a worker has died while it stored chunks, the next one completes them under the same ids", async () => {
-  const value = { text: "0123456789".repeat(PART) };
+  const value = { text: "0123456789".repeat(CHUNK_CHARACTERS) };
   const id = await hashed(JSON.stringify(value));
   const chunks = Array.from({ length: 11 }, (_, n) => chunkId("", id, n));
-  const code = () => (ctx: Context) => ctx.step("bring", (step) => keepInParts(step, value));
+  const code = () => (ctx: Context) => ctx.step("bring", (step) => storeInParts(step, value));
   const whole = await trial(code, {}, { isReal: true }, { deaths: [], isWarm: false });
   for (let at = 1; at <= whole.requests; at += 3) {
     const deaths = [{ at, how: "alone" as const }];
@@ -120,7 +120,7 @@ test("a value with very many fields has a small table of contents", () => {
     Array.from({ length: 25 }, (_, i) => [`f${i}`, { ...Array(29).fill({ x: { y: 1 } }) }]),
   );
   expect(JSON.stringify(contentsOf(value)).length).toBeLessThan(20_000);
-  expect(JSON.stringify(contentsOf({ [PARTS.repeat(5_000)]: 1 })).length).toBeLessThan(100_000);
+  expect(JSON.stringify(contentsOf({ [PARTS_KEY.repeat(5_000)]: 1 })).length).toBeLessThan(100_000);
 });
 
 test("the text of a deeply nested value is made once for its table of contents, and not for each object around it", () => {
@@ -138,13 +138,13 @@ test("the text of a deeply nested value is made once for its table of contents, 
 
 test("a result that a function returns under the key of the table of contents is a result like any other", () => {
   for (const result of [
-    { [PARTS]: 5 },
-    { [PARTS]: null },
-    { [PARTS]: { id: "a" } },
-    { [PARTS]: { text: "a", characters: 5 } },
-    { [PARTS]: { id: "a", text: "a", characters: {} } },
+    { [PARTS_KEY]: 5 },
+    { [PARTS_KEY]: null },
+    { [PARTS_KEY]: { id: "a" } },
+    { [PARTS_KEY]: { text: "a", characters: 5 } },
+    { [PARTS_KEY]: { id: "a", text: "a", characters: {} } },
     null,
     "text",
   ])
-    expect(hold({ job_name: "a", status: "complete", result }, {}, 50_000).result?.value).toEqual(result);
+    expect(cutToLimit({ job_name: "a", status: "complete", result }, {}, 50_000).result?.value).toEqual(result);
 });

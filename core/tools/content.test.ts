@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bounded, withoutOurs } from "./content.ts";
+import { withinLimit, withoutOurs } from "./content.ts";
 
 const content = [
   { type: "resource", resource: { uri: "ui://acme/a", mimeType: "text/html", text: "<script>" } },
@@ -9,14 +9,14 @@ const app = { "openai/outputTemplate": "ui://acme/a", "ui/resourceUri": "ui://ac
 const answer = { content, _meta: { ...app, "acme/cost": 2 } };
 
 test("an app in an answer of a wrapped server becomes text, and its keys in `_meta` are dropped", () => {
-  expect(bounded(answer, 10_000, { apps: false }).content).toEqual({
+  expect(withinLimit(answer, 10_000, { apps: false }).content).toEqual({
     content: content.map((part) => ({ type: "text", text: JSON.stringify(part) })),
     _meta: { "acme/cost": 2 },
   });
 });
 
 test("an app in an answer passes if the operator allows the apps of its server", () => {
-  expect(bounded(answer, 10_000, { apps: true }).content).toEqual(answer);
+  expect(withinLimit(answer, 10_000, { apps: true }).content).toEqual(answer);
 });
 
 test("an answer without keys to drop keeps all its fields in their order", () => {
@@ -29,7 +29,7 @@ test("an answer without keys to drop keeps all its fields in their order", () =>
     ],
     isError: false,
   };
-  expect(JSON.stringify(bounded(sent, 10_000, { apps: false }).content)).toBe(JSON.stringify(sent));
+  expect(JSON.stringify(withinLimit(sent, 10_000, { apps: false }).content)).toBe(JSON.stringify(sent));
 });
 
 test("the parts of an answer have no keys that only this server may set", () => {
@@ -39,7 +39,7 @@ test("the parts of an answer have no keys that only this server may set", () => 
     { type: "text", text: "a", _meta },
     { type: "resource", resource: { ...resource, _meta }, _meta: app },
   ];
-  expect(bounded({ content: sent }, 10_000, { apps: false }).content.content).toEqual([
+  expect(withinLimit({ content: sent }, 10_000, { apps: false }).content.content).toEqual([
     { type: "text", text: "a", _meta: { "acme/cost": 2 } },
     { type: "resource", resource: { ...resource, _meta: { "acme/cost": 2 } } },
   ]);

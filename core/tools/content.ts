@@ -1,8 +1,8 @@
 /** Answers of wrapped servers as content, without the fields that only this server may set. */
-import { FILES } from "../author/file.ts";
+import { FILES_KEY } from "../author/file.ts";
 import type { Job } from "../author/job.ts";
 import { viewOfRange, withMedia } from "./byte-range.ts";
-import { type CallToolResult, FILES_META, OURS, ProtocolError } from "./mcp.ts";
+import { type CallToolResult, FILES_META, OWN_KEY_PATTERN, ProtocolError } from "./mcp.ts";
 import { JOB_SCHEME, MAX_MEDIA } from "./results.ts";
 
 /** The key of the protocol error that a stored answer stands for. */
@@ -24,7 +24,7 @@ export function protocolErrorIn(stored: unknown): ProtocolError | undefined {
 type Part = CallToolResult["content"][number];
 
 /** The keys of `_meta` by which a server names an app of its own, for the various kinds of hosts. */
-const APP = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
+const APP_KEY_PATTERN = /^(ui|ui\/.*|openai\/(outputTemplate|widget.*))$/;
 
 const APP_SCHEME = "ui://";
 
@@ -37,17 +37,17 @@ export type Apps = Pick<Job, "apps">;
  * A wrapped server's value without the keys of its `_meta` that only this server may set, because clients would trust them, and
  * without those of apps, unless they are allowed.
  */
-export function withoutOurs<Given>(given: Given, { apps }: Apps): Given {
-  const { _meta, ...rest } = Object(given);
+export function withoutOurs<Value>(value: Value, { apps }: Apps): Value {
+  const { _meta, ...rest } = Object(value);
   const entries = typeof _meta === "object" ? Object.entries(_meta ?? {}) : [];
-  const passed = entries.filter(([key]) => (APP.test(key) ? apps : !OURS.test(key)));
-  if (passed.length === entries.length) return given;
-  return passed.length > 0 ? { ...given, _meta: Object.fromEntries(passed) } : rest;
+  const allowed = entries.filter(([key]) => (APP_KEY_PATTERN.test(key) ? apps : !OWN_KEY_PATTERN.test(key)));
+  if (allowed.length === entries.length) return value;
+  return allowed.length > 0 ? { ...value, _meta: Object.fromEntries(allowed) } : rest;
 }
 
 /** The answer without fields that only this server may set. */
 function asContent(stored: unknown, allowed: Apps): CallToolResult {
-  const { resultType: _, [FILES]: files, ...answer } = withoutOurs({ ...Object(stored) }, allowed);
+  const { resultType: _, [FILES_KEY]: files, ...answer } = withoutOurs({ ...Object(stored) }, allowed);
   const content = Array.isArray(answer.content) ? answer.content.map((part: unknown) => asPart(part, allowed)) : [];
   return { ...answer, content, ...(files !== undefined && { _meta: { ...answer._meta, [FILES_META]: files } }) };
 }
@@ -71,8 +71,8 @@ export function asPart(part: unknown, allowed: Apps): Part {
 /** The base64 of an image, a sound or a file; empty for any other part. */
 export function base64Of(part: unknown): string {
   const { type, data, resource } = Object(part);
-  const found = type === "resource" ? resource?.blob : type === "image" || type === "audio" ? data : "";
-  return typeof found === "string" ? found : "";
+  const base64 = type === "resource" ? resource?.blob : type === "image" || type === "audio" ? data : "";
+  return typeof base64 === "string" ? base64 : "";
 }
 
 const isMedium = (part: unknown): boolean => base64Of(part) !== "";
@@ -104,28 +104,32 @@ function withoutMedia(answer: CallToolResult): CallToolResult {
 }
 
 /**
- * A stored answer as content. `isWhole`: whether all of it may be sent, with up to `limit` characters of text. `media`: its
+ * A stored answer as content. `isComplete`: whether all of it may be sent, with up to `limit` characters of text. `media`: its
  * media if they may be sent, otherwise none.
  */
-export function bounded(stored: unknown, limit: number, allowed: Apps) {
+export function withinLimit(stored: unknown, limit: number, allowed: Apps) {
   const content = asContent(stored, allowed);
   const { media, text } = sizeOf(content);
   const hasRoom = media <= MAX_MEDIA;
-  return { content, isWhole: hasRoom && text <= limit, media: hasRoom ? mediaOf(content) : [] };
+  return { content, isComplete: hasRoom && text <= limit, media: hasRoom ? mediaOf(content) : [] };
 }
 
-/** Separates an answer from its media if these have at most `room` characters; `size` is how many they have. */
-export function apart(stored: unknown, room: number, allowed: Apps): { shown: unknown; media: Part[]; size: number } {
+/** Separates an answer from its media if these have at most `maxMedia` characters; `size` is how many they have. */
+export function separateMedia(
+  stored: unknown,
+  maxMedia: number,
+  allowed: Apps,
+): { answer: unknown; media: Part[]; size: number } {
   const content = asContent(stored, allowed);
   const { media: size } = sizeOf(content);
-  if (size === 0 || size > room) return { shown: stored, media: [], size: 0 };
-  return { shown: withoutMedia(content), media: mediaOf(content), size };
+  if (size === 0 || size > maxMedia) return { answer: stored, media: [], size: 0 };
+  return { answer: withoutMedia(content), media: mediaOf(content), size };
 }
 
 /** What reads the answers of wrapped servers. */
 export const answerReader = {
-  apart,
-  bounded,
+  separateMedia,
+  withinLimit,
   protocolErrorIn,
   viewOfRange,
   withMedia,

@@ -2,13 +2,13 @@ import * as base64url from "jose/base64url";
 import type { Caller } from "../author/caller.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
-import { isSame } from "../resonate/same-secret.ts";
+import { isSameSecret } from "../resonate/same-secret.ts";
 import { ErrorCode, ProtocolError } from "./mcp.ts";
 
 /** The job of a handle: its name, and when its promise was created, which distinguishes it from a later job of that name. */
 interface HandledJob {
   name: string;
-  begun: number;
+  startedAt: number;
 }
 
 /**
@@ -28,22 +28,22 @@ export class JobHandles {
   }
 
   /** The id of the task that is a job of `caller`. */
-  async seal(name: string, caller: string, begun: number): Promise<string> {
+  async seal(name: string, caller: string, startedAt: number): Promise<string> {
     this.#key ??= await importKey(typeof this.#secret === "string" ? this.#secret : await this.#secret());
-    const sealed = utf8.encode(JSON.stringify(["task", this.#namespace, caller, name, begun]));
+    const sealed = utf8.encode(JSON.stringify(["task", this.#namespace, caller, name, startedAt]));
     const mac = await crypto.subtle.sign("HMAC", this.#key, sealed);
     // No name holds a line break.
-    return `${base64url.encode(`${name}\n${begun}`)}.${base64url.encode(new Uint8Array(mac))}`;
+    return `${base64url.encode(`${name}\n${startedAt}`)}.${base64url.encode(new Uint8Array(mac))}`;
   }
 
   /** The job of a task id; undefined for an id that is forged, damaged or another caller's. */
   async open(taskId: string, caller: string): Promise<HandledJob | undefined> {
     try {
       const [name = "", digits] = strictUtf8.decode(base64url.decode(taskId.split(".", 1)[0] ?? "")).split("\n");
-      const begun = Number(digits);
+      const startedAt = Number(digits);
       // The whole id is compared: base64 can spell the same bytes in several ways.
-      const isIt = isSame(utf8.encode(await this.seal(name, caller, begun)), utf8.encode(taskId));
-      return isIt ? { name, begun } : undefined;
+      const isGenuine = isSameSecret(utf8.encode(await this.seal(name, caller, startedAt)), utf8.encode(taskId));
+      return isGenuine ? { name, startedAt } : undefined;
     } catch {
       return undefined;
     }
@@ -73,16 +73,16 @@ export async function findPromise(
   const job = typeof taskId === "string" ? await handles.open(taskId, caller.id) : undefined;
   const promise = job && (await store.get(job.name, signal));
   // A later job of the same name has another handle.
-  return promise?.createdAt === job?.begun ? promise : undefined;
+  return promise?.createdAt === job?.startedAt ? promise : undefined;
 }
 
 /** @throws {ProtocolError} -32602 when no handle of this caller is like that */
 export async function promiseOf(handles: JobHandles, taskId: unknown, request: HandleRequest): Promise<DurablePromise> {
   const promise = await findPromise(handles, taskId, request);
-  if (!promise) throw unknownTask();
+  if (!promise) throw unknownTaskError();
   return promise;
 }
 
-export function unknownTask(): ProtocolError {
+export function unknownTaskError(): ProtocolError {
   return new ProtocolError(ErrorCode.InvalidParams, "taskId: no task has this id");
 }

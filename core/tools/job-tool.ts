@@ -2,13 +2,13 @@
 import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../author/job.ts";
 import {
+  activityOf,
   type CurrentJob,
   countOf,
   currentJobOf,
   howToAnswer,
   inputRequestsOf,
   lineOf,
-  tellingOf,
   withoutFeed,
 } from "../jobs/current-job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
@@ -33,16 +33,16 @@ import {
 } from "./tool.ts";
 
 /** How long a call with progress waits before it answers with its job's name, in milliseconds: less than clients wait. */
-const PATIENCE = 45_000;
+const MAX_WAIT_WITH_PROGRESS_MS = 45_000;
 
 /** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
-export const PROGRESS_INTERVAL = 2_500;
+export const PROGRESS_INTERVAL_MS = 2_500;
 /** The pause before the first look for a job's own reports, in milliseconds. Later pauses are a share of the time waited. */
-const PASS_FIRST = 200;
-const PASS_SHARE = 0.1;
+const FIRST_RELAY_PAUSE_MS = 200;
+const RELAY_PAUSE_SHARE = 0.1;
 
 /** Tools named in answers that start a job: hosts with a search for tools may show a model only those that it found. */
-const COLLECTING = ["await_result", "probe_status"];
+const COLLECTING_TOOLS = ["await_result", "probe_status"];
 
 type MaybePromise<T> = T | Promise<T>;
 
@@ -116,17 +116,17 @@ export interface DurableToolOptions<Args, Result>
   prefix?: string;
 }
 
-declare const TAKES: unique symbol;
+declare const ACCEPTS: unique symbol;
 
 /**
- * A tool, and the definition of its job. `Given` is the type of the arguments that a caller passes.
+ * A tool, and the definition of its job. `Input` is the type of the arguments that a caller passes.
  *
  * @example
  * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
  */
-export type DurableTool<Args = unknown, Result = unknown, Given = Args> = Tool & {
+export type DurableTool<Args = unknown, Result = unknown, Input = Args> = Tool & {
   readonly job: Job<Args, Result>;
-  readonly [TAKES]?: (given: Given) => void;
+  readonly [ACCEPTS]?: (input: Input) => void;
 };
 
 /**
@@ -175,39 +175,39 @@ function jobTool<Input, Args, Result, Output extends object>(
   const { job, schedule } = options;
   if (options.maxAnswer !== undefined) noteLimit(job as Job, options.maxAnswer);
   // Calls with the same arguments find the same job.
-  const described = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
-  const argsOf = async (given: unknown, context: ToolContext) => {
+  const toolOptions = { ...options, annotations: { idempotentHint: true, ...options.annotations } };
+  const argsOf = async (input: unknown, context: ToolContext) => {
     try {
-      return (options.args ? await options.args(given as Input, context) : given) as Args;
+      return (options.args ? await options.args(input as Input, context) : input) as Args;
     } catch (error) {
       if (error instanceof ToolError) throw new ToolError(refusal(options.name, [error.message]), { cause: error });
       throw error;
     }
   };
-  const launch = async (given: unknown, context: CallContext): Promise<DurablePromise> => {
-    const promise = await startJob(context.store, job, await argsOf(given, context), context.now);
-    await options.onStarted?.(startedOf(promise), given as Input, context);
+  const launch = async (input: unknown, context: CallContext): Promise<DurablePromise> => {
+    const promise = await startJob(context.store, job, await argsOf(input, context), context.now);
+    await options.onStarted?.(startedOf(promise), input as Input, context);
     return promise;
   };
   const common = {
     job,
     ...(schedule && { schedule }),
     argsOf,
-    find: async (given: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(given, context)),
+    find: async (input: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(input, context)),
   };
   if ("answer" in options) {
-    const about = describeTool(described, options.output);
-    const mayAdd = (about.listing.outputSchema as JsonSchema).additionalProperties !== false;
+    const description = describeTool(toolOptions, options.output);
+    const mayAdd = (description.listing.outputSchema as JsonSchema).additionalProperties !== false;
     return {
-      ...about,
+      ...description,
       ...common,
       waits: false,
       returnsAtOnce: true,
-      async call(given, context) {
-        const promise = await launch(given, context);
-        const output = await options.answer(startedOf(promise), given as Input, context);
+      async call(input, context) {
+        const promise = await launch(input, context);
+        const output = await options.answer(startedOf(promise), input as Input, context);
         const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
-        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING };
+        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING_TOOLS };
         const { id, name: job, note } = promise;
         const isView = promise_id === job;
         const view_url = isView ? await context.pageOf?.(job) : undefined;
@@ -222,12 +222,12 @@ function jobTool<Input, Args, Result, Output extends object>(
   const result = job.result ?? Json;
   const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
   return {
-    ...describeTool(described, output),
+    ...describeTool(toolOptions, output),
     ...common,
     waits: !options.tasksOnly,
     ...(options.tasksOnly && { tasksOnly: true }),
     start: launch,
-    call: (given, context) => waitFor(launch(given, context), context, options),
+    call: (input, context) => waitFor(launch(input, context), context, options),
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
   };
 }
@@ -248,7 +248,7 @@ interface WaitOptions {
   name?: string;
   consent?: readonly string[];
   /** Whether the job's own reports of progress are passed on soon and unchanged, and no other reports. */
-  passes?: boolean;
+  relaysProgress?: boolean;
   /** Called with the job's result before the answer. */
   onResult?(result: unknown): void;
 }
@@ -259,56 +259,59 @@ interface WaitOptions {
  */
 export async function waitFor(
   launching: Promise<DurablePromise>,
-  { store, signal, now, until, patience, pageOf, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
-  { name: tool, consent = [], passes = false, onResult }: WaitOptions = {},
+  { store, signal, now, until, maxWaitMs, pageOf, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
+  { name: tool, consent = [], relaysProgress = false, onResult }: WaitOptions = {},
 ) {
-  const timeout = Math.max(0, Math.min(reportProgress ? PATIENCE : patience, until - now));
+  const timeout = Math.max(0, Math.min(reportProgress ? MAX_WAIT_WITH_PROGRESS_MS : maxWaitMs, until - now));
   let settled: DurablePromise | undefined;
   let current: CurrentJob | undefined;
   /** Ends the wait early: the job asks a question. */
   const asks = new AbortController();
-  const look = async (known: CurrentJob) => {
+  const check = async (job: CurrentJob) => {
     // An addition: if the server does not say what the job does, the call goes on.
-    current = await currentJobOf(store, known.promise, signal).catch(() => current ?? known);
+    current = await currentJobOf(store, job.promise, signal).catch(() => current ?? job);
     if (current.questions.size > 0) asks.abort();
     return current;
   };
-  let passed = "";
+  let lastRelayed = "";
   /** Passes on the job's own report, unchanged. */
-  const pass = async (job: CurrentJob) => {
-    const { progress, message } = (await look(job)).feed.entry ?? {};
+  const relay = async (job: CurrentJob) => {
+    const { progress, message } = (await check(job)).feed.entry ?? {};
     const news = JSON.stringify([progress, message]);
-    if (!progress || news === passed) return;
-    passed = news;
+    if (!progress || news === lastRelayed) return;
+    lastRelayed = news;
     reportProgress?.(progress.done, progress.total, message);
   };
-  const follow = async (job: CurrentJob, over: AbortSignal) => {
+  const follow = async (job: CurrentJob, ended: AbortSignal) => {
     const began = Date.now();
-    while (!over.aborted) {
-      await pause(Math.min(Math.max((Date.now() - began) * PASS_SHARE, PASS_FIRST), PROGRESS_INTERVAL), over);
-      await pass(job);
+    while (!ended.aborted) {
+      await pause(
+        Math.min(Math.max((Date.now() - began) * RELAY_PAUSE_SHARE, FIRST_RELAY_PAUSE_MS), PROGRESS_INTERVAL_MS),
+        ended,
+      );
+      await relay(job);
     }
   };
   const report = () => {
-    if (passed !== "") return;
+    if (lastRelayed !== "") return;
     const at = Date.now();
     const { done, total } = current ? countOf(current, at) : { done: 0 };
     reportProgress?.(done, total, current ? lineOf(current, at) : "starting");
-    if (current) void look(current);
+    if (current) void check(current);
   };
-  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL) : undefined;
-  const over = new AbortController();
+  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL_MS) : undefined;
+  const ended = new AbortController();
   const present = async (promise: DurablePromise) => {
     onResult?.(promise.value);
     return presentJob(await withMedia(store, promise, signal), await pageOf?.(promise.name));
   };
-  let following: Promise<void> | undefined;
+  let relaying: Promise<void> | undefined;
   let started: DurablePromise;
   try {
     started = await launching;
     if (started.state !== "pending") return await present(started);
     current = withoutFeed(started);
-    if (reportProgress && passes) following = follow(current, over.signal);
+    if (reportProgress && relaysProgress) relaying = follow(current, ended.signal);
     await awaitSettled(store, [started.name], {
       timeout: Math.max(0, now + timeout - Date.now()),
       signal: AbortSignal.any([signal, asks.signal]),
@@ -318,19 +321,19 @@ export async function waitFor(
     });
   } finally {
     clearInterval(ticker);
-    over.abort();
+    ended.abort();
   }
   // The last report must be sent before the answer.
-  await following;
+  await relaying;
   if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
-  const last = signal.aborted ? current : await look(current);
+  const last = signal.aborted ? current : await check(current);
   const { name } = started;
   const how = howToAnswer(name, last);
   const agree =
     how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
   const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it continues by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
   return structured(
-    { job_name: name, status: "running", ...tellingOf(last, Date.now()), note, view_url: await pageOf?.(name) },
+    { job_name: name, status: "running", ...activityOf(last, Date.now()), note, view_url: await pageOf?.(name) },
     { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
   );
 }

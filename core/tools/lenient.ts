@@ -16,14 +16,14 @@ export function lenient(schema: JsonSchema, args: Record<string, unknown>): Reco
   const entries = Object.entries(args).flatMap(([name, value]): [string, unknown][] => {
     if (!Object.hasOwn(properties, name)) return [[name, value]];
     const property = properties[name] as JsonSchema;
-    const isEmpty = value === null ? !takes(property, "null") : value === "" && !takesEmptyText(property);
-    return isEmpty && !required.includes(name) ? [] : [[name, fitted(name, property, value)]];
+    const isEmpty = value === null ? !acceptsType(property, "null") : value === "" && !takesEmptyText(property);
+    return isEmpty && !required.includes(name) ? [] : [[name, fitToSchema(name, property, value)]];
   });
   return Object.fromEntries(entries);
 }
 
-function fitted(name: string, schema: JsonSchema, given: unknown): unknown {
-  const value = unwrapped(name, schema, given);
+function fitToSchema(name: string, schema: JsonSchema, argument: unknown): unknown {
+  const value = unwrapValue(name, schema, argument);
   if (typeof value === "string") {
     if (accepts(schema, "string")) return value;
     if ((accepts(schema, "number") || accepts(schema, "integer")) && value.trim() !== "") {
@@ -42,13 +42,14 @@ function fitted(name: string, schema: JsonSchema, given: unknown): unknown {
 }
 
 /** Some models send `{"timer_name": {"timer_name": "tea"}}`. */
-function unwrapped(name: string, schema: JsonSchema, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value) || takes(schema, "object")) return value;
+function unwrapValue(name: string, schema: JsonSchema, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || acceptsType(schema, "object"))
+    return value;
   return Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : value;
 }
 
-const accepts = ({ type }: JsonSchema, wanted: string): boolean =>
-  type === wanted || (Array.isArray(type) && (type as unknown[]).includes(wanted));
+const accepts = ({ type }: JsonSchema, typeName: string): boolean =>
+  type === typeName || (Array.isArray(type) && (type as unknown[]).includes(typeName));
 
 /** The schema, and those of the union that it is. zod writes `nullable` as a union, too. */
 const alternatives = (schema: JsonSchema): JsonSchema[] => [
@@ -56,15 +57,18 @@ const alternatives = (schema: JsonSchema): JsonSchema[] => [
   ...[schema.anyOf, schema.oneOf].flatMap((union) => ((union ?? []) as JsonSchema[]).flatMap(alternatives)),
 ];
 
-const takes = (schema: JsonSchema, wanted: string): boolean => alternatives(schema).some((one) => accepts(one, wanted));
+const acceptsType = (schema: JsonSchema, typeName: string): boolean =>
+  alternatives(schema).some((one) => accepts(one, typeName));
 
 /** The keywords by which a schema of a union may refuse an empty text. */
-const LIMITS = ["const", "enum", "format", "minLength", "pattern"];
+const LIMITING_KEYWORDS = ["const", "enum", "format", "minLength", "pattern"];
 
 /** An empty text for a property that is plain text is not left out, so that the schema can refuse it with its reason. */
 const takesEmptyText = (schema: JsonSchema): boolean =>
   schema.type === "string" ||
-  alternatives(schema).some((one) => accepts(one, "string") && !LIMITS.some((limit) => Object.hasOwn(one, limit)));
+  alternatives(schema).some(
+    (one) => accepts(one, "string") && !LIMITING_KEYWORDS.some((limit) => Object.hasOwn(one, limit)),
+  );
 
 const isListOfStrings = ({ items }: JsonSchema): boolean => (items as JsonSchema | undefined)?.type === "string";
 

@@ -14,7 +14,7 @@ export type {
 } from "@modelcontextprotocol/server";
 
 /** The revision with a per-request envelope. */
-export const REVISION = "2026-07-28";
+export const PROTOCOL_REVISION = "2026-07-28";
 
 /** Keys of a request's or an answer's `_meta`. */
 export const PROTOCOL_VERSION_META: typeof sdk.PROTOCOL_VERSION_META_KEY = "io.modelcontextprotocol/protocolVersion";
@@ -34,14 +34,15 @@ export const LOG_LEVEL: typeof sdk.LOG_LEVEL_META_KEY = "io.modelcontextprotocol
  * Matches the keys of `_meta` that belong to this server, or to the protocol between it and its clients. The lookahead keeps it
  * from searching a long key without a slash again and again.
  */
-export const OURS = /^((view_url|ui)$|durable-mcp\/|(?=[^/]*\/)([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/)/;
+export const OWN_KEY_PATTERN =
+  /^((view_url|ui)$|durable-mcp\/|(?=[^/]*\/)([^/]*\.)?(modelcontextprotocol|mcp)(\.[^/]*)?\/)/;
 /** The extension MCP Apps, with which hosts show pages of servers. */
-export const UI = "io.modelcontextprotocol/ui";
+export const UI_EXTENSION = "io.modelcontextprotocol/ui";
 
 /** The extension of tasks. */
-export const TASKS = "io.modelcontextprotocol/tasks";
+export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";
 
-export const CARD = "text/html;profile=mcp-app";
+export const CARD_MIME_TYPE = "text/html;profile=mcp-app";
 export const SUBSCRIPTION_ID: typeof sdk.SUBSCRIPTION_ID_META_KEY = "io.modelcontextprotocol/subscriptionId";
 
 export const ErrorCode = {

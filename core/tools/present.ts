@@ -5,15 +5,15 @@ import { type JobView, statusOf, viewOf } from "../jobs/status.ts";
 import { partsIn } from "../resonate/codec.ts";
 import { answersOf } from "./answers.ts";
 import { type CallToolResult, FILES_META, type InputRequiredResult, JOB_META } from "./mcp.ts";
-import { arrange, hold, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
+import { arrange, cutToLimit, limitOf, linksTo, noteOn, type ResourceLink } from "./results.ts";
 
 /**
  * The key under which an answer says what it is about. It is never derived from content, as words of a wrapped server or an
  * upstream may look like a job's name or a link. It is a symbol, which no JSON can contain.
  */
-export const ABOUT = Symbol("about");
+export const ANSWER_SUBJECT = Symbol("about");
 
-export interface About {
+export interface AnswerSubject {
   /** The job, by its promise's name; `id`: the promise's id, if it is known. */
   job?: string;
   id?: string;
@@ -31,7 +31,7 @@ export interface About {
   media?: CallToolResult["content"];
 }
 
-export type ToolAnswer = CallToolResult & { [ABOUT]?: About };
+export type ToolAnswer = CallToolResult & { [ANSWER_SUBJECT]?: AnswerSubject };
 
 /** Whether a result is the answer of a tool: not a question to the client, and not a task. */
 export const isToolAnswer = (result: object): result is ToolAnswer => Array.isArray((result as ToolAnswer).content);
@@ -42,17 +42,17 @@ export const isInputRequired = (result: object): result is InputRequiredResult =
 
 /** The part of an answer whose references to files are shown. `job`: the tool's job. */
 export const referringIn = (
-  { _meta, structuredContent, [ABOUT]: about }: ToolAnswer,
-  job: Pick<Job, "answers"> | undefined,
-): unknown => about?.files ?? (job?.answers ? _meta?.[FILES_META] : structuredContent);
+  { _meta, structuredContent, [ANSWER_SUBJECT]: subject }: ToolAnswer,
+  job: Pick<Job, "returnsToolResult"> | undefined,
+): unknown => subject?.files ?? (job?.returnsToolResult ? _meta?.[FILES_META] : structuredContent);
 
 /** Structured output, repeated as JSON text for clients that read only text. */
-export function structured(content: object, about?: About): ToolAnswer {
+export function structured(content: object, subject?: AnswerSubject): ToolAnswer {
   return {
     structuredContent: { ...content },
     content: [{ type: "text", text: JSON.stringify(content) }],
-    ...(about?.isView && { _meta: { [JOB_META]: about.job } }),
-    ...(about && { [ABOUT]: about }),
+    ...(subject?.isView && { _meta: { [JOB_META]: subject.job } }),
+    ...(subject && { [ANSWER_SUBJECT]: subject }),
   };
 }
 
@@ -64,23 +64,25 @@ export function structured(content: object, about?: About): ToolAnswer {
 export function presentJob(promise: DurablePromise, view_url?: string): ToolAnswer {
   const job = promise.name;
   const limit = limitOf(promise.job);
-  const answers = answersOf(promise.job);
-  const failure = answers?.protocolErrorIn(promise.value);
+  const wrappedAnswers = answersOf(promise.job);
+  const failure = wrappedAnswers?.protocolErrorIn(promise.value);
   if (failure) throw failure;
-  const isKnown = promise.state === "resolved" && !partsIn(promise.value);
-  const answered = isKnown ? answers?.bounded(promise.value, limit, promise.job) : undefined;
-  if (answered?.isWhole) return { ...answered.content, [ABOUT]: { job } };
+  const isComplete = promise.state === "resolved" && !partsIn(promise.value);
+  const wrappedAnswer = isComplete ? wrappedAnswers?.withinLimit(promise.value, limit, promise.job) : undefined;
+  if (wrappedAnswer?.isComplete) return { ...wrappedAnswer.content, [ANSWER_SUBJECT]: { job } };
   // An answer that is too large is summarized like every large result, with its images beside the summary.
-  const fitted = arrange([hold(viewOf(job, promise), {}, limit)], limit);
+  const arranged = arrange([cutToLimit(viewOf(job, promise), {}, limit)], limit);
   // With a long name and a low limit, not even a summary fits.
-  const view: JobView = fitted.views[0] ?? { job_name: job, status: statusOf(promise) };
-  const cut = fitted.leftOut > 0 ? "The rest does not fit into this answer: probe_status returns it." : noteOn(fitted);
+  const view: JobView = arranged.views[0] ?? { job_name: job, status: statusOf(promise) };
+  const cut =
+    arranged.leftOut > 0 ? "The rest does not fit into this answer: probe_status returns it." : noteOn(arranged);
   const note = [promise.note, cut].filter((each) => each !== undefined).join(" ");
-  const isError = promise.state !== "resolved" || (promise.job.answers && (promise.value as CallToolResult).isError);
-  const files = promise.job.answers ? referringPart(promise) : undefined;
+  const isError =
+    promise.state !== "resolved" || (promise.job.returnsToolResult && (promise.value as CallToolResult).isError);
+  const files = promise.job.returnsToolResult ? referringPart(promise) : undefined;
   const answer = structured(
     { ...view, ...(note !== "" && { note }), ...(!isError && { view_url }) },
-    { job, isView: true, links: linksTo([view.summary]), media: answered?.media ?? [], files },
+    { job, isView: true, links: linksTo([view.summary]), media: wrappedAnswer?.media ?? [], files },
   );
   return isError ? { ...answer, isError: true } : answer;
 }

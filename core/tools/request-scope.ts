@@ -16,7 +16,7 @@ export interface RequestCost {
 
 /** A refusal in words, and when to try again, in seconds; undefined if trying again does not help. */
 export interface LimitReached {
-  words: string;
+  message: string;
   seconds?: number;
 }
 
@@ -34,7 +34,7 @@ export interface StreamTerms {
 }
 
 /** The one line that the log has of a request. */
-export interface RequestLine {
+export interface RequestLog {
   method?: string;
   tool?: string;
   /** The job that was started or found, as the worker's log names it. */
@@ -45,7 +45,7 @@ export interface RequestLine {
   trace?: RequestTrace | undefined;
   readonly requestId: string;
   /** Delays the line until {@link release}: the response is streamed while the tool is at work. */
-  hold(): void;
+  delay(): void;
   release(): void;
   /** Calls a listener when the line is written. */
   onWritten(listener: (entry: RequestEntry) => void): void;
@@ -88,7 +88,7 @@ export interface RequestScope extends StreamTerms {
   caller: Caller;
   /** The jobs as this caller sees them, for this request alone. */
   store: RemoteStore;
-  line: RequestLine;
+  requestLog: RequestLog;
   /** The request as it was received, whose body may have been read. */
   readonly request: Request;
   /** The key by which the caller's limits count: its own, or else its address. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { presentJob, structured } from "./present.ts";
-import { arrange, hold, linksTo, MAX_ANSWER, MIN_ANSWER, noteLimit, noteOn, pick } from "./results.ts";
+import { arrange, cutToLimit, linksTo, MAX_ANSWER, MIN_ANSWER, noteLimit, noteOn, pick } from "./results.ts";
 
 test("an answer that fits loses nothing: a hundred fired timers keep their times and results", () => {
   const views = Array.from({ length: 100 }, (_, n) => ({
@@ -12,7 +12,7 @@ test("an answer that fits loses nothing: a hundred fired timers keep their times
     result: `timer_${n} fired`,
   }));
   const fitted = arrange(
-    views.map((view) => hold(view, {}, MAX_ANSWER)),
+    views.map((view) => cutToLimit(view, {}, MAX_ANSWER)),
     MAX_ANSWER,
   );
   expect(fitted).toEqual({ views, leftOut: 0 });
@@ -42,7 +42,7 @@ test("parts of the length of a host's cut are read one after another, each from 
   let text = "";
   let most = 0;
   for (let offset: number | undefined = 0; offset !== undefined; ) {
-    const fitted = arrange([hold(view, { result: "full", offset, limit: 501 }, MAX_ANSWER)], MAX_ANSWER);
+    const fitted = arrange([cutToLimit(view, { result: "full", offset, limit: 501 }, MAX_ANSWER)], MAX_ANSWER);
     const { summary } = fitted.views[0] ?? {};
     if (!summary) throw new Error("a part was expected");
     expect(
@@ -57,13 +57,13 @@ test("parts of the length of a host's cut are read one after another, each from 
   }
   expect([JSON.parse(text), most]).toEqual([result, 501]);
   // A result that is short enough comes unchanged.
-  const whole = arrange([hold(view, { limit: 5_000 }, MAX_ANSWER)], MAX_ANSWER);
+  const whole = arrange([cutToLimit(view, { limit: 5_000 }, MAX_ANSWER)], MAX_ANSWER);
   expect(whole.views[0]?.result).toEqual(result);
 });
 
 test.each(["a", '"', "é"])("an answer about a job whose name has 500 times %s stays within its limit", (character) => {
   const view = { job_name: character.repeat(500), status: "complete", result: "x".repeat(100_000) } as const;
-  const fitted = arrange([hold(view, { result: "full" }, MAX_ANSWER)], MAX_ANSWER);
+  const fitted = arrange([cutToLimit(view, { result: "full" }, MAX_ANSWER)], MAX_ANSWER);
   const { structuredContent, content } = structured({ statuses: fitted.views, note: noteOn(fitted) });
   const links = linksTo(fitted.views.map(({ summary }) => summary));
   const message = { structuredContent, content: [...content, ...links] };

@@ -33,12 +33,12 @@ const MAX_FIELDS = 30;
 const MAX_FIELD = 60;
 
 /** Room for the characters of an answer besides its entries: braces, a note with a short name, additions of the protocol. */
-const AROUND = 1_000;
-const SHORT_NAME = 140;
+const ENVELOPE_CHARACTERS = 1_000;
+const SHORT_NAME_CHARACTERS = 140;
 
 /** How many links an answer has at most, and the length of each in characters without the job's name, which occurs twice. */
 const MAX_LINKS = 5;
-const LINK = 150;
+const LINK_CHARACTERS = 150;
 
 /** The part of results that a caller asks for. */
 export interface Selection {
@@ -53,7 +53,7 @@ export interface Selection {
 }
 
 /** A job while an answer is made, with at most as much of its result as an answer may hold. */
-export interface Held {
+export interface PartialView {
   view: JobView;
   /** `value`: the whole result, if it may be sent unchanged; `text`: the part that may be sent. */
   result?: { value?: unknown; text: string; characters: number; offset: number; fields?: Record<string, number> };
@@ -74,25 +74,25 @@ export const JOB_SCHEME = "job://";
 /** The URI of a job's result as a resource. */
 export const uriOf = (name: string): string => `${JOB_SCHEME}${encodeURIComponent(name)}`;
 
-/** Reduces a job to the content that an answer with `room` for so many characters may hold. */
-export function hold(given: JobView, selection: Selection, room: number): Held {
-  const { result: wanted, fields = [], offset = 0 } = selection;
-  const limit = limitIn(selection, room);
-  const { result, ...rest } = given;
+/** Reduces a job to the content that an answer of at most `maxCharacters` may hold. */
+export function cutToLimit(jobView: JobView, selection: Selection, maxCharacters: number): PartialView {
+  const { result: mode, fields = [], offset = 0 } = selection;
+  const limit = limitIn(selection, maxCharacters);
+  const { result, ...rest } = jobView;
   const view = withShortTexts(rest, MAX_TEXT);
-  if (view.status !== "complete" || wanted === "none") return { view };
+  if (view.status !== "complete" || mode === "none") return { view };
   const parts = partsIn(result);
   if (parts) return { view, result: parts };
   const value = fields.length > 0 ? pick(result, fields) : result;
   const json = JSON.stringify(value) ?? "null";
   const begin = boundary(json, Math.min(offset, json.length));
-  const isInline = begin === 0 && wanted !== "summary" && json.length <= limit;
-  const most = wanted === "full" || selection.limit !== undefined ? limit : FIRST_PART;
+  const isInline = begin === 0 && mode !== "summary" && json.length <= limit;
+  const length = mode === "full" || selection.limit !== undefined ? limit : FIRST_PART;
   return {
     view,
     result: {
       ...(isInline && { value: value ?? null }),
-      text: json.slice(begin, boundary(json, Math.min(begin + most, json.length))),
+      text: json.slice(begin, boundary(json, Math.min(begin + length, json.length))),
       characters: json.length,
       offset: begin,
       fields: sizesOf(value),
@@ -100,8 +100,9 @@ export function hold(given: JobView, selection: Selection, room: number): Held {
   };
 }
 
-/** How many characters of a result an answer with `room` for so many may hold; at least one pair of surrogates. */
-export const limitIn = ({ limit }: Selection, room: number): number => Math.max(2, Math.min(limit ?? room, room));
+/** How many characters of a result an answer of at most `maxCharacters` may hold; at least one pair of surrogates. */
+export const limitIn = ({ limit }: Selection, maxCharacters: number): number =>
+  Math.max(2, Math.min(limit ?? maxCharacters, maxCharacters));
 
 /** How many characters a value adds to a message. `copies`: 2 for structured content and text, 1 for text only. */
 export function costOf(value: unknown, copies: 1 | 2 = 2): number {
@@ -109,35 +110,40 @@ export function costOf(value: unknown, copies: 1 | 2 = 2): number {
   return JSON.stringify(json).length + (copies === 2 ? json.length : 0);
 }
 
-interface Fitted {
+interface ArrangedViews {
   views: JobView[];
   /** How many jobs at the end of the list did not fit. */
   leftOut: number;
 }
 
-/** Fits jobs into `limit` characters, of which `taken` are already used. */
-export function arrange(held: readonly Held[], limit: number, { taken = 0, copies = 2 as 1 | 2 } = {}): Fitted {
-  const whole = wholeOf(held, limit - AROUND - taken, copies);
-  if (whole) return { views: whole, leftOut: 0 };
-  const names = held.filter(({ result }) => result).map(({ view }) => view.job_name);
-  const links = names.map((name) => LINK + 2 * uriOf(name).length).sort((a, b) => b - a);
+/** Fits jobs into `limit` characters, of which `usedCharacters` are already used. */
+export function arrange(
+  jobs: readonly PartialView[],
+  limit: number,
+  { usedCharacters = 0, copies = 2 as 1 | 2 } = {},
+): ArrangedViews {
+  const complete = completeViews(jobs, limit - ENVELOPE_CHARACTERS - usedCharacters, copies);
+  if (complete) return { views: complete, leftOut: 0 };
+  const names = jobs.filter(({ result }) => result).map(({ view }) => view.job_name);
+  const links = names.map((name) => LINK_CHARACTERS + 2 * uriOf(name).length).sort((a, b) => b - a);
   // Links, and a note that names one of the jobs, accompany structured content only.
-  const noted = Math.max(0, ...names.map((name) => costOf(name) - SHORT_NAME));
-  const beside = copies === 2 ? links.slice(0, MAX_LINKS).reduce((sum, link) => sum + link, noted) : 0;
-  const room = limit - AROUND - taken - beside;
-  const least = held.map((one) => fullest(one, room, copies));
-  const isTight = least.reduce((sum, { cost }) => sum + cost, 0) > room;
-  const entries = isTight ? held.map((one) => shortest(one, copies)) : least;
+  const noteCharacters = Math.max(0, ...names.map((name) => costOf(name) - SHORT_NAME_CHARACTERS));
+  const extraCharacters =
+    copies === 2 ? links.slice(0, MAX_LINKS).reduce((sum, link) => sum + link, noteCharacters) : 0;
+  const room = limit - ENVELOPE_CHARACTERS - usedCharacters - extraCharacters;
+  const full = jobs.map((job) => fullEntry(job, room, copies));
+  const isTight = full.reduce((sum, { cost }) => sum + cost, 0) > room;
+  const entries = isTight ? jobs.map((job) => shortEntry(job, copies)) : full;
   let left = room;
-  const kept = entries.filter(({ cost }) => {
+  const fitting = entries.filter(({ cost }) => {
     left = left < cost ? -1 : left - cost;
     return left >= 0;
   });
   left = Math.max(left, 0);
   // Small results are sent whole, the smallest first; large ones share the remaining room.
-  const bySize = [...kept].sort((a, b) => (a.held.result?.characters ?? 0) - (b.held.result?.characters ?? 0));
+  const bySize = [...fitting].sort((a, b) => (a.job.result?.characters ?? 0) - (b.job.result?.characters ?? 0));
   for (const entry of bySize) {
-    const { value } = entry.held.result ?? {};
+    const { value } = entry.job.result ?? {};
     if (value === undefined) continue;
     const { summary, ...rest } = entry.view;
     const view = { ...rest, result: value };
@@ -146,52 +152,52 @@ export function arrange(held: readonly Held[], limit: number, { taken = 0, copie
     left -= cost - entry.cost;
     Object.assign(entry, { view, cost });
   }
-  const cut = kept.filter(({ view }) => view.summary !== undefined);
-  for (const [i, { view, held }] of cut.entries()) {
+  const cut = fitting.filter(({ view }) => view.summary !== undefined);
+  for (const [i, { view, job }] of cut.entries()) {
     const { summary } = view;
-    if (!summary || !held.result) continue;
-    const part = partOf(held.result.text, Math.floor(left / (cut.length - i)), copies);
+    if (!summary || !job.result) continue;
+    const part = partOf(job.result.text, Math.floor(left / (cut.length - i)), copies);
     left -= costOf(part, copies);
-    const end = held.result.offset + part.length;
-    view.summary = { ...summary, part, ...(end < held.result.characters && { next_offset: end }) };
+    const end = job.result.offset + part.length;
+    view.summary = { ...summary, part, ...(end < job.result.characters && { next_offset: end }) };
   }
-  return { views: kept.map(({ view }) => view), leftOut: held.length - kept.length };
+  return { views: fitting.map(({ view }) => view), leftOut: jobs.length - fitting.length };
 }
 
-/** All jobs with their whole results; undefined if they need more than `room` characters. */
-function wholeOf(held: readonly Held[], room: number, copies: 1 | 2): JobView[] | undefined {
+/** All jobs with their whole results; undefined if they need more than `maxCharacters` characters. */
+function completeViews(jobs: readonly PartialView[], maxCharacters: number, copies: 1 | 2): JobView[] | undefined {
   const views: JobView[] = [];
-  let left = room;
-  for (const { view, result } of held) {
+  let left = maxCharacters;
+  for (const { view, result } of jobs) {
     if (result && (result.value === undefined || result.characters * copies > left)) return undefined;
-    const whole = result ? { ...view, result: result.value } : view;
-    left -= costOf(whole, copies) + 1;
+    const complete = result ? { ...view, result: result.value } : view;
+    left -= costOf(complete, copies) + 1;
     if (left < 0) return undefined;
-    views.push(whole);
+    views.push(complete);
   }
   return views;
 }
 
-interface Room {
-  held: Held;
+interface ArrangedEntry {
+  job: PartialView;
   view: JobView;
   cost: number;
 }
 
 /** A job with an empty summary in place of its result, and unshortened texts. */
-function fullest(held: Held, room: number, copies: 1 | 2): Room {
-  const view = withSummary(held, held.view, true);
+function fullEntry(job: PartialView, maxCharacters: number, copies: 1 | 2): ArrangedEntry {
+  const view = withSummary(job, job.view, true);
   const cost = costOfEntry(view, copies);
-  return cost <= room ? { held, view, cost } : shortest(held, copies);
+  return cost <= maxCharacters ? { job, view, cost } : shortEntry(job, copies);
 }
 
-function shortest(held: Held, copies: 1 | 2): Room {
-  const { started_at, finished_at, ...said } = held.view;
-  const view = withSummary(held, withShortTexts(said, SHORT_TEXT), false);
-  return { held, view, cost: costOfEntry(view, copies) };
+function shortEntry(job: PartialView, copies: 1 | 2): ArrangedEntry {
+  const { started_at, finished_at, ...texts } = job.view;
+  const view = withSummary(job, withShortTexts(texts, SHORT_TEXT), false);
+  return { job, view, cost: costOfEntry(view, copies) };
 }
 
-function withSummary({ result }: Held, view: JobView, isLong: boolean): JobView {
+function withSummary({ result }: PartialView, view: JobView, isLong: boolean): JobView {
   if (!result) return { ...view };
   const { characters, offset, fields } = result;
   const summary = { characters, ...(isLong && fields && { fields }), offset, part: "", uri: uriOf(view.job_name) };
@@ -214,16 +220,16 @@ function partOf(text: string, budget: number, copies: 1 | 2): string {
 }
 
 /** How to get the rest of an incomplete answer; undefined if it is complete. */
-export function noteOn({ views, leftOut }: Fitted): string | undefined {
+export function noteOn({ views, leftOut }: ArrangedViews): string | undefined {
   const cut = views.find(({ summary }) => summary?.next_offset !== undefined || summary?.offset);
   const lines = [
     ...(leftOut > 0 ? [`The last ${leftOut} names were left out, for the size of the answer: ask for fewer.`] : []),
-    ...(cut ? [readOn(cut.job_name)] : []),
+    ...(cut ? [readOnAdvice(cut.job_name)] : []),
   ];
   return lines.length > 0 ? lines.join(" ") : undefined;
 }
 
-const readOn = (name: string): string =>
+const readOnAdvice = (name: string): string =>
   `A result that is too large for the answer is included in part, as JSON text. The rest: probe_status(job_names: ["${name}"], result: "full", offset: its next_offset), with limit where your host cuts answers; some of it: with fields; or read the resource at its uri.`;
 
 export interface ResourceLink {
@@ -256,15 +262,15 @@ function picker(paths: readonly string[][]): (value: unknown) => unknown {
   const below = Object.entries(Object.groupBy(paths, ([key]) => key as string)).map(
     ([key, its = []]) => [key, picker(its.map((path) => path.slice(1)))] as const,
   );
-  const picked = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(picked);
+  const pickIn = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(pickIn);
     if (typeof value !== "object" || value === null) return undefined;
     const entries = below.flatMap(([key, pickFrom]) =>
       Object.hasOwn(value, key) ? [[key, pickFrom((value as Record<string, unknown>)[key])]] : [],
     );
     return Object.fromEntries(entries);
   };
-  return picked;
+  return pickIn;
 }
 
 /** The length of each field of an object as JSON; empty for other values. */
@@ -277,7 +283,7 @@ function sizesOf(value: unknown): Record<string, number> {
 }
 
 /** Shortens the texts of a view for an answer about many jobs. */
-export const inShort = <View extends Pick<JobView, "error" | "doing" | "waiting_for">>(view: View): View =>
+export const withShortestTexts = <View extends Pick<JobView, "error" | "doing" | "waiting_for">>(view: View): View =>
   withShortTexts(view, SHORT_TEXT);
 
 function withShortTexts<View extends Pick<JobView, "error" | "doing" | "waiting_for">>(
@@ -285,20 +291,25 @@ function withShortTexts<View extends Pick<JobView, "error" | "doing" | "waiting_
   longest: number,
 ): View {
   const { error, doing, waiting_for } = view;
-  const questions = waiting_for?.slice(0, longest < MAX_TEXT ? 1 : MAX_QUESTIONS).map(({ answer_schema, ...asked }) => {
-    const isShort = JSON.stringify(answer_schema ?? "").length <= longest;
-    const texts = { question: shortened(asked.question, SHORT_TEXT), message: shortened(asked.message, longest / 2) };
-    return { ...asked, ...texts, ...(answer_schema && isShort && { answer_schema }) };
-  });
+  const questions = waiting_for
+    ?.slice(0, longest < MAX_TEXT ? 1 : MAX_QUESTIONS)
+    .map(({ answer_schema, ...question }) => {
+      const isShort = JSON.stringify(answer_schema ?? "").length <= longest;
+      const texts = {
+        question: shortenText(question.question, SHORT_TEXT),
+        message: shortenText(question.message, longest / 2),
+      };
+      return { ...question, ...texts, ...(answer_schema && isShort && { answer_schema }) };
+    });
   return {
     ...view,
-    ...(error !== undefined && { error: shortened(error, longest) }),
-    ...(doing !== undefined && { doing: shortened(doing, longest) }),
+    ...(error !== undefined && { error: shortenText(error, longest) }),
+    ...(doing !== undefined && { doing: shortenText(doing, longest) }),
     ...(questions && { waiting_for: questions }),
   };
 }
 
-function shortened(text: string, longest: number): string {
+function shortenText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   return `${text.slice(0, boundary(text, longest))}… (${text.length} characters)`;
 }

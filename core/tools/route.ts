@@ -2,11 +2,11 @@
 import type { Context, MiddlewareHandler } from "hono";
 import type { Caller } from "../author/caller.ts";
 import type { Requester } from "../jobs/job-feature.ts";
-import type { RequestBound, RequestLine } from "./request-scope.ts";
+import type { RequestBound, RequestLog } from "./request-scope.ts";
 
-/** What middleware notes about a request. All but `line` is known once its caller has been admitted. */
+/** What middleware notes about a request. All but `requestLog` is known once its caller has been admitted. */
 export interface RequestVariables {
-  line: RequestLine;
+  requestLog: RequestLog;
   caller: Caller;
   /** The scopes of the caller's token. */
   scopes: readonly string[];

@@ -1,14 +1,14 @@
 /** Tools, as authors define them, and as the edge lists and calls them. */
 import * as z from "zod";
 import type { Answer } from "../author/context.ts";
-import { type Job, type JsonSchema, RAW, type Schema } from "../author/job.ts";
+import { type Job, type JsonSchema, RAW_SCHEMAS, type Schema } from "../author/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
 import type { JobStatus } from "../jobs/status.ts";
 import { lenientForms, plain } from "./advertised.ts";
 import type { Input } from "./arguments.ts";
 import type { InputRequiredResult, ToolAnnotations } from "./mcp.ts";
-import { ABOUT, type About, structured, type ToolAnswer } from "./present.ts";
+import { ANSWER_SUBJECT, type AnswerSubject, structured, type ToolAnswer } from "./present.ts";
 import { MAX_RESULT_SIZE, MIN_ANSWER } from "./results.ts";
 
 /**
@@ -129,7 +129,7 @@ export interface CallContext extends ToolContext {
   /** Whether the client declares that it shows cards, and so hides content for cards from its model. */
   showsCards: boolean;
   /** How long a call without progress waits for its job, in milliseconds. */
-  patience: number;
+  maxWaitMs: number;
   /** The address of a job's page; absent in a deployment without such pages. */
   pageOf?(job: string): Promise<string | undefined>;
   /** The request's `_meta`, without the fields that concern only the client and this server. */
@@ -143,7 +143,7 @@ export interface CallContext extends ToolContext {
   /** Whether the client has cancelled the call; false if it has merely lost its connection, or time is up. */
   isCancelled?(): boolean;
   /** Sets the advice to the caller if the call fails from now on: for calls that a repeat would make a second time. */
-  advise?(words: string): void;
+  advise?(advice: string): void;
 }
 
 /**
@@ -275,15 +275,15 @@ export function builtInTool<Args, Output extends object>(
   tool: ToolOptions<Args> & {
     output: Schema<Output>;
     waits?: boolean;
-    run(args: Args, context: CallContext): Promise<Output & { [ABOUT]?: About }>;
+    run(args: Args, context: CallContext): Promise<Output & { [ANSWER_SUBJECT]?: AnswerSubject }>;
   },
 ): Tool {
   return {
     ...describeTool(tool, tool.output),
     waits: tool.waits === true,
     async call(args, context) {
-      const { [ABOUT]: about, ...output } = await tool.run(args as Args, context);
-      return structured(output, about);
+      const { [ANSWER_SUBJECT]: subject, ...output } = await tool.run(args as Args, context);
+      return structured(output, subject);
     },
   };
 }
@@ -302,7 +302,7 @@ export function describeTool<Args>(
   }
   const _meta = maxAnswer === undefined ? tool._meta : { [MAX_RESULT_SIZE]: maxAnswer, ...tool._meta };
   const json = jsonOf(name, "input", tool.input);
-  const raw = RAW.get(tool.input);
+  const raw = RAW_SCHEMAS.get(tool.input);
   const isOpen = raw ? raw.additionalProperties !== false : json.additionalProperties !== undefined;
   const input = { schema: tool.input as z.ZodType<unknown>, json, isOpen };
   const listing = {
@@ -319,22 +319,22 @@ export function describeTool<Args>(
 }
 
 /** All hints, with the protocol's defaults spelled out: directories do not list a tool without them. */
-function hintsOf({ readOnlyHint = false, ...said }: ToolAnnotations): ToolAnnotations {
-  return { readOnlyHint, destructiveHint: !readOnlyHint, idempotentHint: readOnlyHint, openWorldHint: true, ...said };
+function hintsOf({ readOnlyHint = false, ...hints }: ToolAnnotations): ToolAnnotations {
+  return { readOnlyHint, destructiveHint: !readOnlyHint, idempotentHint: readOnlyHint, openWorldHint: true, ...hints };
 }
 
 /** The text of a refusal: the common beginning, then what is wrong with each argument, or a reason. */
 export function refusal(tool: string, problems: readonly string[]): string {
   const [first = ""] = problems;
-  if (first.startsWith(REFUSED)) return problems.join("\n");
-  if (!/^\w+: /.test(first)) return `${REFUSED} ${problems.join("\n")}`;
-  return [`${REFUSED} ${tool} does not accept these arguments.`, ...problems].join("\n");
+  if (first.startsWith(REFUSAL_PREFIX)) return problems.join("\n");
+  if (!/^\w+: /.test(first)) return `${REFUSAL_PREFIX} ${problems.join("\n")}`;
+  return [`${REFUSAL_PREFIX} ${tool} does not accept these arguments.`, ...problems].join("\n");
 }
 
-const REFUSED = "Nothing was done:";
+const REFUSAL_PREFIX = "Nothing was done:";
 
 function jsonOf(tool: string, io: "input" | "output", schema: Schema<unknown>): JsonSchema {
-  const json = schema?._zod ? (RAW.get(schema) ?? fromZod(tool, io, schema)) : {};
+  const json = schema?._zod ? (RAW_SCHEMAS.get(schema) ?? fromZod(tool, io, schema)) : {};
   if (json.type !== "object")
     throw new Error(
       `${tool}: its ${io} schema must be that of an object: z.object({ … }) of zod 4, or jsonSchema({ … }).`,

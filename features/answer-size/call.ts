@@ -1,7 +1,7 @@
 /** Bounds the size of answers: a larger one becomes an error that says so. */
 import type { CallFeature } from "../../core/tools/call-feature.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
-import { ABOUT, isToolAnswer, type ToolAnswer } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT, isToolAnswer, type ToolAnswer } from "../../core/tools/present.ts";
 import { MAX_ANSWER } from "../../core/tools/results.ts";
 
 export const answerSize: CallFeature = {
@@ -11,21 +11,21 @@ export const answerSize: CallFeature = {
       const result = await next();
       if (!isToolAnswer(result)) return result;
       // The content of a wrapped server's answer has a limit for each of its types.
-      const answer = job?.answers ? result : bounded(result, maxAnswer);
-      const { media } = result[ABOUT] ?? {};
+      const answer = job?.returnsToolResult ? result : withinLimit(result, maxAnswer);
+      const { media } = result[ANSWER_SUBJECT] ?? {};
       return media ? { ...answer, content: [...answer.content, ...media] } : answer;
     },
 };
 
 /** The result, or an error if it has more characters than `maxAnswer`. */
-function bounded(result: ToolAnswer, maxAnswer: number): CallToolResult {
+function withinLimit(result: ToolAnswer, maxAnswer: number): CallToolResult {
   // Most results are clearly short enough. Others have to be serialized to be measured.
   const isShort = result.content.every((part) => part.type !== "text" || part.text.length < maxAnswer / 4);
   if (isShort && result.content.length < 10) return result;
   const { length } = JSON.stringify(result);
   if (length <= maxAnswer) return result;
-  const job = result[ABOUT]?.job;
-  const about = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;
-  const text = `The answer would have ${length} characters; up to ${maxAnswer} are sent.${about} Ask for less at a time.`;
+  const job = result[ANSWER_SUBJECT]?.job;
+  const ofJob = job === undefined ? "" : ` It is about ${job}, which is not changed by this.`;
+  const text = `The answer would have ${length} characters; up to ${maxAnswer} are sent.${ofJob} Ask for less at a time.`;
   return { isError: true, content: [{ type: "text", text }] };
 }

@@ -4,7 +4,7 @@ import { type Context, HOUR, SECOND, StepInterrupted } from "../../core/author/c
 import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { Runnable } from "../../core/engine/runtime.ts";
 import type { Death } from "../../testing/simulation/plan.ts";
-import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { stepFeatures } from "../../testing/simulation/step-features.ts";
 import { trial } from "../../testing/simulation/trial.ts";
 
@@ -57,7 +57,7 @@ test.each([
     },
   );
   await expect(simulated.execute()).rejects.toThrow("the worker is replaced");
-  simulated.sim.kill(JOB);
+  simulated.sim.kill(JOB_NAME);
   simulated.forget();
   expect(await simulated.toEnd()).toEqual({ kind: "complete", value: 1 });
 });

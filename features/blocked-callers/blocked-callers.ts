@@ -8,16 +8,16 @@ const CHECK_INTERVAL_MS = 20_000;
 
 interface Options {
   /** The names of the callers who are blocked. */
-  blocked(): Promise<readonly string[]>;
+  blockedNames(): Promise<readonly string[]>;
   /** Asks whether a caller has been blocked since its request was admitted; undefined if that cannot be asked. */
   isBlockedNow: ((caller: Caller) => Promise<boolean>) | undefined;
 }
 
 /** Refuses blocked callers, and ends the streams of a caller who is blocked meanwhile. */
-export const refuseBlocked = ({ blocked, isBlockedNow }: Options): Middleware =>
+export const refuseBlocked = ({ blockedNames, isBlockedNow }: Options): Middleware =>
   async function refuseIfBlocked(c, next) {
     const { caller, bounds = [] } = c.var;
-    if (isBlocked(caller, await blocked())) return blockedResponse();
+    if (isBlocked(caller, await blockedNames())) return blockedResponse();
     if (!isBlockedNow || caller.key === "") return next();
     let checkedAt = Date.now();
     const renew = async (scope: RequestScope) => {

@@ -3,7 +3,7 @@ import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { bytesToBase64Url } from "../../core/resonate/base64.ts";
-import { CALLBACKS } from "../../core/resonate/codec.ts";
+import { CALLBACKS_PURPOSE } from "../../core/resonate/codec.ts";
 
 /** The address by which an outside system may settle a promise, valid `until` a time in milliseconds since the epoch. */
 export type CallbackUrl = (promiseId: string, until: number) => string;
@@ -19,9 +19,9 @@ export function callbackUrls({ PUBLIC_URL, VIEW_KEY }: Readonly<Record<string, s
   const url: CallbackUrl = (promiseId, until) => {
     const content = utf8ToBytes(JSON.stringify([until, promiseId]));
     const nonce = hmac(sha256, nonces, content).slice(0, 12);
-    const sealed = concatBytes(nonce, gcm(key, nonce, utf8ToBytes(CALLBACKS)).encrypt(content));
+    const sealed = concatBytes(nonce, gcm(key, nonce, utf8ToBytes(CALLBACKS_PURPOSE)).encrypt(content));
     const text = bytesToBase64Url(Uint8Array.from(sealed));
-    return new URL(`/${CALLBACKS}/${text}`, PUBLIC_URL).href;
+    return new URL(`/${CALLBACKS_PURPOSE}/${text}`, PUBLIC_URL).href;
   };
   return url;
 }

@@ -1,7 +1,7 @@
 /** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
 import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { CALLBACKS, childOf, decodeValue, getOf } from "../../core/resonate/codec.ts";
+import { CALLBACKS_PURPOSE, childOf, decodeValue, getOf } from "../../core/resonate/codec.ts";
 import type { Requests } from "../../core/resonate/connection/client.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { rootOf } from "../../core/resonate/ids.ts";
@@ -27,8 +27,8 @@ export interface CallbackOptions {
   limit: RateLimit | undefined;
 }
 
-const answer = (status: number, words: string) =>
-  Response.json(status < 300 ? { status: words } : { error: words }, {
+const answer = (status: number, message: string) =>
+  Response.json(status < 300 ? { status: message } : { error: message }, {
     status,
     headers: { "cache-control": "no-store" },
   });
@@ -36,13 +36,14 @@ const answer = (status: number, words: string) =>
 /** Answers `POST /callbacks/:sealed`. Anybody may call, so a void address counts like a refused token. */
 export async function receive(c: Visit, { client, seal, tries, limit }: CallbackOptions): Promise<Response> {
   const request = c.req.raw;
-  const found = request.method === "POST" ? await seal.open(CALLBACKS, c.req.param("sealed") ?? "") : undefined;
-  if (!found) {
+  const callback =
+    request.method === "POST" ? await seal.open(CALLBACKS_PURPOSE, c.req.param("sealed") ?? "") : undefined;
+  if (!callback) {
     tries.add(request);
     return answer(404, "This address is void, or its time is over.");
   }
-  const limited = await limit?.(`callback ${found.value}`, { weight: 1 });
-  return limited ? limitedResponse(limited) : settle(client, request, String(found.value), found.until);
+  const limited = await limit?.(`callback ${callback.value}`, { weight: 1 });
+  return limited ? limitedResponse(limited) : settle(client, request, String(callback.value), callback.until);
 }
 
 /** Settles the promise of a callback, whose job times out at `until`, with the request's body. Only the first body counts. */
@@ -53,21 +54,21 @@ async function settle(client: Requests, request: Request, id: string, until: num
   const text = new TextDecoder().decode(body);
   // The edge and the job's own code may recurse into the value.
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
-  const sent = parsedAs(text, request.headers.get("content-type") ?? "");
-  if (!sent) return answer(400, "The body is not JSON.");
+  const payload = parsedAs(text, request.headers.get("content-type") ?? "");
+  if (!payload) return answer(400, "The body is not JSON.");
   const get = (of: string) => client.call(getOf(of), request.signal);
   const job = await get(rootOf(id));
   if (job?.state !== "pending") return answer(410, "The job has ended.");
   let promise = await get(id);
   if (promise?.state === "pending") {
-    const problem = await invalidBody(promise, sent.value);
+    const problem = await invalidBody(promise, payload.value);
     if (problem !== undefined) return answer(422, `The body does not fit: ${problem}`);
   }
   // A body that comes before the job waits for it is kept.
   promise ??= await client.call(childOf(id, until));
   if (promise?.state === "pending") {
     // Stored as text, so that it cannot be mistaken for this server's own marks.
-    if (await new ProgressFeeds(client).answer(id, JSON.stringify(sent.value))) return answer(200, "received");
+    if (await new ProgressFeeds(client).answer(id, JSON.stringify(payload.value))) return answer(200, "received");
     promise = await get(id);
   }
   return promise?.state === "resolved"
@@ -89,6 +90,6 @@ async function invalidBody({ param }: PromiseRecord, value: unknown): Promise<st
   if (!schema) return undefined;
   const { fromJSONSchema } = await import("../../core/tools/json-schema.ts");
   const { error } = fromJSONSchema(schema as never).safeParse(value);
-  const words = error?.issues.slice(0, MAX_ISSUES).map(({ path, message }) => [...path, message].join(": "));
-  return words?.join("; ").slice(0, MAX_ISSUE_CHARACTERS);
+  const message = error?.issues.slice(0, MAX_ISSUES).map(({ path, message }) => [...path, message].join(": "));
+  return message?.join("; ").slice(0, MAX_ISSUE_CHARACTERS);
 }

@@ -1,5 +1,5 @@
 /** The addresses by which outside systems settle promises of jobs. */
-import { CALLBACKS } from "../../core/resonate/codec.ts";
+import { CALLBACKS_PURPOSE } from "../../core/resonate/codec.ts";
 import type { Route } from "../../core/tools/route.ts";
 import { limitTries } from "../../functions/http/refused-tries.ts";
 import type { CallbackOptions } from "./receive.ts";
@@ -7,7 +7,7 @@ import type { CallbackOptions } from "./receive.ts";
 export const callbackRoutes = (options: CallbackOptions): Route[] => [
   {
     methods: ["GET", "POST", "DELETE"],
-    paths: [`/${CALLBACKS}/:sealed`],
+    paths: [`/${CALLBACKS_PURPOSE}/:sealed`],
     middleware: [limitTries(options.tries)],
     load: async () => {
       const { receive } = await import("./receive.ts");

@@ -18,11 +18,11 @@ const MAX_FILES = 20;
 export async function cardOf(promise: DurablePromise, { store, signal }: CallContext) {
   const { name, args } = promise;
   const { result: _result, ...view } = viewOf(name, promise);
-  const shown = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
+  const shownView = { ...view, ...((JSON.stringify(args) ?? "").length <= MAX_ARGUMENTS && { arguments: args }) };
   if (promise.state !== "pending") {
     const files = filesIn(referringPart(promise), MAX_FILES);
     return {
-      ...shown,
+      ...shownView,
       newer: (await newerGeneration(store, promise, signal))?.name,
       ...(files.length > 0 && { [CARD_FILES]: files }),
     };
@@ -31,5 +31,5 @@ export async function cardOf(promise: DurablePromise, { store, signal }: CallCon
   const { progress, step } = current.feed.entry ?? {};
   const questions = [...current.questions].map(([question, asked]) => ({ ...asked.question, question }));
   const partial = await latestOf(store, promise.id, current.feed.entry, signal);
-  return { ...shown, partial, doing: doingOf(current, Date.now()), progress, step, questions };
+  return { ...shownView, partial, doing: doingOf(current, Date.now()), progress, step, questions };
 }

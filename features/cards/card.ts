@@ -4,7 +4,7 @@ import { JobStatus } from "../../core/jobs/status.ts";
 import { isRecord, jsonOf } from "../../core/resonate/json.ts";
 import { check, jsonText, nameText } from "../../core/tools/arguments.ts";
 import { giveAnswer } from "../../core/tools/give-answer.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
 import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
@@ -34,14 +34,14 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
     annotations: { readOnlyHint: true, openWorldHint: false },
     _meta,
     async run({ job_name, tool, arguments: args = "{}" }, context) {
-      const called = tools.find(({ name }) => name === tool);
-      const name = job_name ?? (called && (await nameOf(called, jsonOf(args), context))) ?? "";
+      const calledTool = tools.find(({ name }) => name === tool);
+      const name = job_name ?? (calledTool && (await nameOf(calledTool, jsonOf(args), context))) ?? "";
       const promise = await context.store.get(name, context.signal);
       if (!promise) return { job_name: name, status: "not_found" as const };
       const { kind, view } = promise.job;
-      const { title } = (called ?? tools.find(({ job }) => job?.kind === kind))?.listing ?? {};
+      const { title } = (calledTool ?? tools.find(({ job }) => job?.kind === kind))?.listing ?? {};
       const { cardOf } = await import("./card-of.ts");
-      return { ...(await cardOf(promise, context)), title, view, chart, [ABOUT]: { isCard: true } };
+      return { ...(await cardOf(promise, context)), title, view, chart, [ANSWER_SUBJECT]: { isCard: true } };
     },
   });
 

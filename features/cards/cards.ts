@@ -5,7 +5,7 @@
  */
 
 import type { EdgeFeature } from "../../core/feature.ts";
-import { CARD, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
+import { CARD_MIME_TYPE, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Tool } from "../../core/tools/tool.ts";
 import type { Assets } from "../../functions/http/assets.ts";
 import { answerForUser, jobCard } from "./card.ts";
@@ -24,7 +24,7 @@ export class Cards {
     this.#files = files;
     this.#byUri = new Map([
       // A card names no other origins, so hosts let it neither load from nor connect to any.
-      [card, { file: "card.html", mimeType: CARD, _meta: { ui: { prefersBorder: true } } }],
+      [card, { file: "card.html", mimeType: CARD_MIME_TYPE, _meta: { ui: { prefersBorder: true } } }],
       [chart, { file: "card-chart.js", mimeType: "text/javascript" }],
     ]);
     this.tools = [
@@ -40,9 +40,9 @@ export class Cards {
 
   /** Reads a card or its chart; undefined for any other address. @throws {ProtocolError} where its file is missing */
   async read(uri: string) {
-    const found = this.#byUri.get(uri);
-    if (!found) return undefined;
-    const { file, ...content } = found;
+    const card = this.#byUri.get(uri);
+    if (!card) return undefined;
+    const { file, ...content } = card;
     const read = await this.#files.fetch(new Request(`https://assets.invalid/${file}`));
     if (!read.ok) throw new ProtocolError(ErrorCode.InternalError, `${uri} is not deployed: ${read.status}`);
     return { contents: [{ uri, text: await read.text(), ...content }] };

@@ -54,7 +54,7 @@ export class ChildJobs {
       }
     });
     if (child.note !== undefined) log.warn(child.note);
-    this.#options.watcher.begun(child);
+    this.#options.watcher.noteCreated(child);
     return child;
   }
 

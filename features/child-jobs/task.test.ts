@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { Ending } from "../../core/jobs/task-feature.ts";
-import { encodeValue, STARTER } from "../../core/resonate/codec.ts";
+import { encodeValue, STARTER_TAG } from "../../core/resonate/codec.ts";
 import { jobRun, jobTask } from "../../test/support/job-run.ts";
 import type { ChildJobs } from "./child-jobs.ts";
 import { childJobs, startsJobs } from "./task.ts";
@@ -39,7 +39,7 @@ test("only a job that another job started is checked for whether it was given up
   const next = async (): Promise<Ending> => "complete";
   expect(await feature.task?.(jobTask(), next)).toBe("complete");
   expect(jobs.isGivenUp).not.toHaveBeenCalled();
-  expect(await feature.task?.(jobTask({ promise: { tags: { [STARTER]: "cake_1" } } }), next)).toBe("left");
+  expect(await feature.task?.(jobTask({ promise: { tags: { [STARTER_TAG]: "cake_1" } } }), next)).toBe("left");
 });
 
 test("an execution that loses its lease gives up the jobs that it has started, in case that the job was cancelled", async () => {

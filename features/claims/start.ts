@@ -1,15 +1,15 @@
 /** Keeps a shared job running while somebody wants it: see `claims.ts`. */
 
 import { REQUEST_TAG } from "../../core/author/job.ts";
-import { KIND } from "../../core/jobs/caller-record.ts";
+import { KIND_TAG } from "../../core/jobs/caller-record.ts";
 import { Claims } from "../../core/jobs/claims.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { Cancelled, JobAccess, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
-import { CALLER_TAG, childOf, getOf, STARTER } from "../../core/resonate/codec.ts";
+import type { CancellationOutcome, JobAccess, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
+import { CALLER_TAG, childOf, getOf, STARTER_TAG } from "../../core/resonate/codec.ts";
 import { startRecordId } from "../../core/resonate/ids.ts";
 
 /** The claimant of a job in a deployment without authentication. */
-const ANYBODY = "anyone";
+const ANYONE_LABEL = "anyone";
 
 /** Who claims a shared job: the caller, or the durable function that acts for it. Empty if nobody does. */
 const claimantOf = ({ key, parent }: Requester): string => parent ?? key;
@@ -25,17 +25,17 @@ export const claims: JobFeature = {
     if (claimant === "") {
       const promise = await next();
       // Without a claim, a durable function that started the job could cancel it while this caller wants it.
-      return promise.record.tags[STARTER] === undefined ? promise : claim(promise, ANYBODY, jobs);
+      return promise.record.tags[STARTER_TAG] === undefined ? promise : claim(promise, ANYONE_LABEL, jobs);
     }
-    tags[STARTER] = claimant;
+    tags[STARTER_TAG] = claimant;
     // A search for the caller's jobs does not find those of its durable functions.
-    if (by.key !== "" && !isCaller(by)) for (const tag of [CALLER_TAG, KIND]) delete tags[tag];
+    if (by.key !== "" && !isCaller(by)) for (const tag of [CALLER_TAG, KIND_TAG]) delete tags[tag];
     const promise = await next();
-    return promise.record.tags[STARTER] === claimant ? wantAgain(promise, by, jobs) : want(promise, by, jobs);
+    return promise.record.tags[STARTER_TAG] === claimant ? wantAgain(promise, by, jobs) : want(promise, by, jobs);
   },
   async cancel({ promise, by, isForced, jobs }, next) {
     if (isForced || !promise.job.shared || claimantOf(by) === "") return next();
-    const starter = promise.record.tags[STARTER];
+    const starter = promise.record.tags[STARTER_TAG];
     if (isCaller(by) && starter !== by.key && !(await startRecordOf(promise, by, jobs))) return undefined;
     const mayEnd = promise.state === "pending" && (await claimsOf(promise, jobs).giveUp(claimantOf(by), starter));
     return mayEnd ? next() : { promise, isOurs: false };
@@ -59,8 +59,8 @@ async function wantAgain(promise: DurablePromise, by: Requester, jobs: JobAccess
 /** Claims a shared job, so that nobody else cancels it. Returns its current promise. */
 async function claim(promise: DurablePromise, claimant: string, jobs: JobAccess): Promise<DurablePromise> {
   if (promise.state !== "pending" || (await claimsOf(promise, jobs).claim(claimant))) return promise;
-  const ended: Cancelled | undefined = await jobs.end(promise);
-  return ended?.promise ?? promise;
+  const outcome: CancellationOutcome | undefined = await jobs.end(promise);
+  return outcome?.promise ?? promise;
 }
 
 const claimsOf = ({ id, timeoutAt }: DurablePromise, { client }: JobAccess) => new Claims(client, id, timeoutAt);

@@ -25,7 +25,7 @@ const MAX_REST_MS = 60 * MINUTE;
 /** The mark of an execution that may be lost like those before it: a promise of the job, `<job>:l<version>`. */
 export interface Mark {
   /** How many executions in a row have begun at this point, this one included. */
-  begun: number;
+  executions: number;
   /** The job rests until the mark settles, and then runs in any case. */
   rests?: boolean;
 }
@@ -53,9 +53,11 @@ export function markedBefore(journal: Journal, version: number): number[] {
  * How long a job rests after so many lost executions, in milliseconds. The random factor, from 0.75 to 1.25, keeps jobs
  * that were lost together from coming back together.
  */
-export function restAfter(lost: number): number {
-  if (lost < MAX_LOST_EXECUTIONS) return 0;
-  return Math.min(FIRST_REST_MS * 2 ** (lost - MAX_LOST_EXECUTIONS), MAX_REST_MS) * (0.75 + Math.random() / 2);
+export function restAfter(lostExecutions: number): number {
+  if (lostExecutions < MAX_LOST_EXECUTIONS) return 0;
+  return (
+    Math.min(FIRST_REST_MS * 2 ** (lostExecutions - MAX_LOST_EXECUTIONS), MAX_REST_MS) * (0.75 + Math.random() / 2)
+  );
 }
 
 /** Why a job rests. `until` is in milliseconds since the epoch. */
@@ -81,11 +83,11 @@ function hasOpenUntil(events: Journal["events"]): boolean {
     else if (event.kind === "race") races.add(event.op);
     else if (event.kind === "cancelled") open.clear();
   }
-  return [...open].some((path) => !above(path).some((each) => races.has(each)));
+  return [...open].some((path) => !pathsAbove(path).some((each) => races.has(each)));
 }
 
 /** The paths of the calls that a call is part of. */
-function above(path: string): string[] {
+function pathsAbove(path: string): string[] {
   const names = path.split("/");
   return names.slice(1).map((_, i) => names.slice(0, i + 1).join("/"));
 }

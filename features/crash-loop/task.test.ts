@@ -29,7 +29,7 @@ test("a job whose last workers were lost is reported as blocked, and as going on
     await client.send("task.acquire", { id, version, pid: "lost", ttl: 60_000 }, { origin: id });
     await client.send("task.release", { id, version: version + 1 }, { origin: id });
   }
-  await client.call(childOf(executionMarkId(id, 5), Date.now() + 1e9, { param: { begun: 3 } }));
+  await client.call(childOf(executionMarkId(id, 5), Date.now() + 1e9, { param: { executions: 3 } }));
 
   const runner = new RunnerServer({ RESONATE_URL, LOG_LEVEL: "silent" }, [implement(tea, async () => ({}))]);
   const run = async (version: number) => {

@@ -23,14 +23,14 @@ export const crashLoop = ({ feeds, observe }: CrashLoopOptions): WorkerFeature =
     const { id, version } = lease;
     const isContinued = memory.journal.version === version - 1;
     if (isContinued || !needsMark(memory.journal, version)) return next();
-    const { begun, rests } = await newestMark(run);
-    const restMs = rests ? 0 : restAfter(begun);
+    const { executions, rests } = await newestMark(run);
+    const restMs = rests ? 0 : restAfter(executions);
     if (restMs === 0 || (await isMismatched(run, feeds))) {
-      await lease.create(executionMarkId(id, version), { begun: begun + 1 } satisfies Mark, "resolved");
+      await lease.create(executionMarkId(id, version), { executions: executions + 1 } satisfies Mark, "resolved");
       return next();
     }
     const due = Math.ceil(Date.now() + restMs);
-    const mark = await lease.create(executionMarkId(id, version), { begun, rests: true } satisfies Mark, { due });
+    const mark = await lease.create(executionMarkId(id, version), { executions, rests: true } satisfies Mark, { due });
     const reason = lostMessage(due);
     log.error({ reason }, "job blocked");
     await observe({ type: "blocked", task: run, reason, by: "lost_workers" });
@@ -56,7 +56,7 @@ async function newestMark({ lease, memory }: JobRun): Promise<Mark> {
     const mark = await lease.get(executionMarkId(lease.id, version));
     if (mark) return decodeValue(mark.param) as Mark;
   }
-  return { begun: 0 };
+  return { executions: 0 };
 }
 
 /** Whether the job has recorded nothing because its code does not fit its journal, and not because workers were lost. */

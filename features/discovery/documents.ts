@@ -3,7 +3,7 @@
  * that leads to it. They are public, so they list no tools.
  */
 import type { Identity } from "../../core/tools/identity.ts";
-import { REVISION } from "../../core/tools/mcp.ts";
+import { PROTOCOL_REVISION } from "../../core/tools/mcp.ts";
 
 const CARD_TYPE = "application/mcp-server-card+json";
 
@@ -17,18 +17,18 @@ export interface DescribedServer {
 
 export const documents = {
   card({ identity: { info, description }, endpoint, earlier, isBearer }: DescribedServer): object {
-    const { name, ...about } = info;
+    const { name, ...details } = info;
     const token = { name: "Authorization", description: "Bearer, and a token", isRequired: true, isSecret: true };
     return {
       $schema: "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
       name: `${domainOf(endpoint).split(".").reverse().join(".")}/${name}`,
       description,
-      ...about,
+      ...details,
       remotes: [
         {
           type: "streamable-http",
           url: endpoint.href,
-          supportedProtocolVersions: [REVISION, ...earlier],
+          supportedProtocolVersions: [PROTOCOL_REVISION, ...earlier],
           // With OAuth, clients get a token by themselves.
           ...(isBearer && { headers: [token] }),
         },

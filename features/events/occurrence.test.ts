@@ -14,8 +14,13 @@ const foreign = defineJob({
   group: "python",
 });
 const SOURCES = {
-  ...{ feeds: {} as never, namespace: "", key: "", jobs: [foreign], labels: [] },
-  ...{ pageOf: async () => undefined, isLast: true },
+  feeds: {} as never,
+  namespace: "",
+  key: "",
+  jobs: [foreign],
+  labels: [],
+  pageOf: async () => undefined,
+  isLast: true,
 };
 
 test.each([
@@ -60,8 +65,14 @@ test.each<[string, "resolved" | "rejected", unknown, object]>([
   ],
 ])("the end of a job tells the same status as the tools if its outcome %s", async (_what, state, value, expected) => {
   const record = {
-    ...{ id: "count_a", state, param: encodeValue({ func: "count", args: [{}], version: 1 }), tags: {} },
-    ...{ value: encodeValue(value), createdAt: 0, settledAt: 1, timeoutAt: 2 },
+    id: "count_a",
+    state,
+    param: encodeValue({ func: "count", args: [{}], version: 1 }),
+    tags: {},
+    value: encodeValue(value),
+    createdAt: 0,
+    settledAt: 1,
+    timeoutAt: 2,
   };
   const data = JSON.stringify({ state, startedAt: 0, settledAt: 1 });
   const event = { id: "e", name: JOB_ENDED, at: 1, job: "count_a", kind: "count", data };

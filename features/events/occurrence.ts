@@ -17,7 +17,7 @@ import { Names } from "../../core/jobs/names.ts";
 import { viewOf } from "../../core/jobs/status.ts";
 import { decodeValue, getOf, partsIn } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { orUnread } from "../../core/resonate/connection/failures.ts";
+import { orIfUndecryptable } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { endOf } from "../../core/resonate/deadline.ts";
 import { outputId } from "../../core/resonate/ids.ts";
@@ -105,7 +105,7 @@ export async function occurrenceOf(event: JobEvent, sources: OccurrenceSources):
 }
 
 /** What cannot be decrypted is reported as if it were removed. */
-const asRemoved = orUnread(undefined);
+const asRemoved = orIfUndecryptable(undefined);
 
 const namesOf = ({ jobs, namespace, key }: OccurrenceSources) => new Names(jobs, namespace, key);
 

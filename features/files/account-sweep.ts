@@ -1,5 +1,5 @@
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { KeptFiles } from "./kept-files.ts";
+import { FileStorage } from "./kept-files.ts";
 import { type FileBindings, locationInWorkers } from "./location-in-workers.ts";
 import { sweepInSteps } from "./sweep.ts";
 
@@ -71,7 +71,10 @@ export class AccountSweep {
     const { env, client, notes } = this.#options;
     const location = locationInWorkers(env);
     if (!location) return true;
-    this.#steps ??= sweepInSteps(new KeptFiles(location), client, { unfinished: DAY_MS, gone: this.#interval });
+    this.#steps ??= sweepInSteps(new FileStorage(location), client, {
+      unfinishedMs: DAY_MS,
+      orphanedMs: this.#interval,
+    });
     for (let n = 0; n < MAX_STEPS_PER_ALARM; n++) {
       if (!(await this.#steps.next()).done) continue;
       notes.set("files", String(Date.now() + this.#interval));

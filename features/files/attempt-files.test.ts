@@ -3,7 +3,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE } from "../../core/author/context.ts";
 import { isFinal } from "../../core/author/values.ts";
 import { AttemptFiles } from "./attempt-files.ts";
-import { KeptFiles } from "./kept-files.ts";
+import { FileStorage } from "./kept-files.ts";
 import { memoryStore } from "./storage/memory.ts";
 
 const { signal } = new AbortController();
@@ -37,7 +37,7 @@ async function readSlowly(pause: number, reading: number): Promise<number> {
   };
   const fetchPublic = async () =>
     new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers: { "content-type": "a/b" } });
-  const files = new AttemptFiles({ kept: undefined, fetchPublic }, attempt);
+  const files = new AttemptFiles({ storage: undefined, fetchPublic }, attempt);
   let read = 0;
   for await (const bytes of await files.read({ from: "https://files.example/slow" })) {
     read += bytes.length;
@@ -59,8 +59,8 @@ test("a slow reader gets the whole file", async () => {
 test.each(["half a pair \ud83d", "\udc4d the other half", "a/b", "a\nb", ""])(
   "a file whose name no address can hold is refused before it is stored, and not retried: %j",
   async (name) => {
-    const kept = new KeptFiles({ objects: undefined as never });
-    const error = await new AttemptFiles({ kept }, attempt).file(name, "content").catch((error) => error);
+    const storage = new FileStorage({ objects: undefined as never });
+    const error = await new AttemptFiles({ storage }, attempt).file(name, "content").catch((error) => error);
     expect(error.message).toMatch(/^step\.file: a file's name has 1 to 200 characters, without /);
     expect(isFinal(error)).toBe(true);
   },
@@ -73,8 +73,8 @@ test("a file is stored once the bucket answers again, in the attempt in which it
     if (failures-- > 0) throw new Error("the bucket is away");
     return objects.list(prefix);
   };
-  const kept = new KeptFiles({ objects: { ...objects, list }, hash });
-  const files = new AttemptFiles({ kept }, attempt);
+  const storage = new FileStorage({ objects: { ...objects, list }, hash });
+  const files = new AttemptFiles({ storage }, attempt);
   const store = () => files.file("report.txt", "content");
   await expect(store()).rejects.toThrow("the bucket is away");
   await expect(store()).rejects.toThrow("the bucket is away");
@@ -83,10 +83,10 @@ test("a file is stored once the bucket answers again, in the attempt in which it
 
 test("an attempt keeps the files that its value names, and tells their size", async () => {
   const objects = memoryStore();
-  const files = new AttemptFiles({ kept: new KeptFiles({ objects, hash }) }, attempt);
+  const files = new AttemptFiles({ storage: new FileStorage({ objects, hash }) }, attempt);
   const film = await files.file("film.txt", "a film");
   const draft = await files.file("draft.txt", "a draft that nobody needs");
-  expect(await files.keep({ film: [film, film.uri] })).toBe(6);
+  expect(await files.keepReferenced({ film: [film, film.uri] })).toBe(6);
   expect(await new Response(await files.read(film)).text()).toBe("a film");
   await expect(files.read(draft)).rejects.toThrow("the caller has no such file, or it is gone");
 });

@@ -6,7 +6,7 @@ import {
   type FileLimits,
   type FileReference,
   fileUri,
-  type GivenFile,
+  type InputFile,
   isOfType,
   MAX_FILE,
   MAX_FILE_NAME,
@@ -17,7 +17,7 @@ import type { JobOfStep } from "../../core/engine/step-feature.ts";
 import { base64ToBytes } from "../../core/resonate/base64.ts";
 import { splitKey } from "../../core/resonate/ids.ts";
 import { sha256Of } from "../../core/resonate/sha256.ts";
-import { folderOf, type KeptFiles, streamOf } from "./kept-files.ts";
+import { type FileStorage, folderOf, streamOf } from "./kept-files.ts";
 import { chunksOf } from "./storage/objects.ts";
 
 const KEEPS_NO_FILES =
@@ -27,7 +27,7 @@ const KEEPS_NO_FILES =
 export type FetchPublic = (url: string, init: { signal: AbortSignal }) => Promise<Response>;
 
 /** How many bytes of files a job has, counting those that it is storing, and how many it may have: see `MAX_STORED_BYTES`. */
-export interface FileRoom {
+export interface FileAllowance {
   usedBytes: number;
   readonly maxBytes: number;
 }
@@ -38,7 +38,7 @@ const FILE_OVERHEAD_BYTES = 1_000;
 /** Where the files of a worker's jobs are, and where those of its clients come from. */
 export interface FileSources {
   /** Undefined in a deployment that keeps no files. */
-  kept: KeptFiles | undefined;
+  storage: FileStorage | undefined;
   /** Fetches files that clients give by their address; undefined where nothing can guard against private addresses. */
   fetchPublic?: FetchPublic | undefined;
 }
@@ -64,7 +64,7 @@ interface StoredFile {
 export class AttemptFiles implements Pick<Step, "file" | "read"> {
   readonly #sources: FileSources;
   readonly #attempt: AttemptOfFiles;
-  readonly #room: FileRoom | undefined;
+  readonly #allowance: FileAllowance | undefined;
   readonly #jobName: string;
   /** By their ids. */
   readonly #stored = new Map<string, StoredFile>();
@@ -72,29 +72,29 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
   #isOver = false;
   #place: Promise<{ folder: string; stem: string }> | undefined;
 
-  /** `room`: undefined if the job may store any number of bytes. */
-  constructor(sources: FileSources, attempt: AttemptOfFiles, room?: FileRoom) {
+  /** `allowance`: undefined if the job may store any number of bytes. */
+  constructor(sources: FileSources, attempt: AttemptOfFiles, allowance?: FileAllowance) {
     this.#sources = sources;
     this.#attempt = attempt;
-    this.#room = room;
+    this.#allowance = allowance;
     this.#jobName = splitKey(attempt.job.jobName).name;
   }
 
   async file(name: string, data: FileData, { mimeType }: { mimeType?: string } = {}): Promise<FileReference> {
     const { lease, step, path } = this.#attempt;
-    const kept = this.#kept;
+    const storage = this.#storage;
     step.signal.throwIfAborted();
     checkName(name);
     this.#count += 1;
     const n = this.#count;
-    const { folder, stem } = await this.#placeIn(kept);
+    const { folder, stem } = await this.#placeIn(storage);
     const id = `${stem}-${lease.version}.${step.attempt}.${n}`;
     const file: StoredFile = { key: `${folder}/${id}`, bytes: 0, size: 0 };
     this.#stored.set(id, file);
     const type = mimeType ?? typeOf(data) ?? typeOfName(name) ?? "application/octet-stream";
     try {
-      const content = this.#counted(name, file, bytesIn(data, kept));
-      const { size, sha256 } = await kept.write(file.key, content, { job: lease.id, name, mimeType: type });
+      const content = this.#countBytes(name, file, bytesIn(data, storage));
+      const { size, sha256 } = await storage.write(file.key, content, { job: lease.id, name, mimeType: type });
       this.#charge(name, file, 0);
       file.size = size;
       const uri = fileUri(this.#jobName, id, name);
@@ -107,27 +107,30 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     }
   }
 
-  async read(file: FileReference | GivenFile | string, own: FileLimits = {}): Promise<ReadableStream<Uint8Array>> {
-    const reference = isGiven(file) ? { ...file, uri: file.from } : file;
-    const limits = isGiven(file) ? { ...file, ...own } : own;
+  async read(
+    file: FileReference | InputFile | string,
+    ownLimits: FileLimits = {},
+  ): Promise<ReadableStream<Uint8Array>> {
+    const reference = isInputFile(file) ? { ...file, uri: file.from } : file;
+    const limits = isInputFile(file) ? { ...file, ...ownLimits } : ownLimits;
     const uri = typeof reference === "string" ? reference : reference?.uri;
     if (/^data:/i.test(uri)) return fromDataUri(uri, limits).stream();
     const { step } = this.#attempt;
-    if (isGiven(file) && /^https:/i.test(uri)) return download(uri, limits, step.signal, this.#sources.fetchPublic);
-    const kept = this.#kept;
+    if (isInputFile(file) && /^https:/i.test(uri)) return download(uri, limits, step.signal, this.#sources.fetchPublic);
+    const storage = this.#storage;
     const key = await this.#keyOf(uri);
-    const description = key && (await kept.describe(key));
+    const description = key && (await storage.describe(key));
     if (!key || !description) throw new NonRetryableError(goneMessage(uri));
     if (typeof reference !== "string" && "sha256" in reference && reference.sha256 !== description.sha256)
       throw new NonRetryableError(`${uri} is not the file of the reference: its checksum differs`);
     checkLimits(uri, description.mimeType, description.size, limits);
-    const stream = await kept.read(key, description);
+    const stream = await storage.read(key, description);
     if (!stream) throw new NonRetryableError(goneMessage(uri));
     return stream;
   }
 
   /** The attempt has succeeded with this value: files that it does not name are removed. Resolves with the size of the others. */
-  async keep(value: unknown): Promise<number> {
+  async keepReferenced(value: unknown): Promise<number> {
     const text = this.#stored.size > 0 ? (JSON.stringify(value) ?? "") : "";
     await this.#end([...this.#stored.keys()].filter((id) => !text.includes(id)));
     return this.#stored.values().reduce((sum, { size }) => sum + size, 0);
@@ -138,15 +141,15 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     return this.#end([...this.#stored.keys()]);
   }
 
-  get #kept(): KeptFiles {
-    const { kept } = this.#sources;
-    if (kept) return kept;
+  get #storage(): FileStorage {
+    const { storage } = this.#sources;
+    if (storage) return storage;
     throw new NonRetryableError(KEEPS_NO_FILES);
   }
 
   /** The folder of the job's files, and the beginning of their names for this step; files of earlier attempts are removed. */
-  #placeIn(kept: KeptFiles): Promise<{ folder: string; stem: string }> {
-    this.#place ??= this.#clear(kept).catch((error) => {
+  #placeIn(storage: FileStorage): Promise<{ folder: string; stem: string }> {
+    this.#place ??= this.#clear(storage).catch((error) => {
       // The step may store the file again, after the store's outage.
       this.#place = undefined;
       throw error;
@@ -155,7 +158,7 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
   }
 
   /** Removes the files of earlier attempts at this step: they did not succeed, so no journal entry refers to those files. */
-  async #clear({ location }: KeptFiles): Promise<{ folder: string; stem: string }> {
+  async #clear({ location }: FileStorage): Promise<{ folder: string; stem: string }> {
     const { lease, step, path } = this.#attempt;
     const folder = await folderOf(lease.id);
     const stem = (await sha256Of(`${lease.run}\n${path}`)).slice(0, 16);
@@ -170,7 +173,7 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
   }
 
   /** The bytes of a file, each of which finds room in the job. @throws {NonRetryableError} */
-  async *#counted(name: string, file: StoredFile, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async *#countBytes(name: string, file: StoredFile, content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     this.#charge(name, file, FILE_OVERHEAD_BYTES);
     for await (const bytes of upTo(content, MAX_FILE)) {
       this.#charge(name, file, bytes.length);
@@ -182,11 +185,11 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
   #charge(name: string, file: StoredFile, bytes: number): void {
     this.#attempt.step.signal.throwIfAborted();
     if (this.#isOver) throw new NonRetryableError(`step.file: the step ended before ${name} was stored: await it`);
-    const room = this.#room;
-    if (!room) return;
-    if (room.usedBytes + bytes > room.maxBytes) throw new NonRetryableError(fullMessage(room.maxBytes));
+    const allowance = this.#allowance;
+    if (!allowance) return;
+    if (allowance.usedBytes + bytes > allowance.maxBytes) throw new NonRetryableError(fullMessage(allowance.maxBytes));
     file.bytes += bytes;
-    room.usedBytes += bytes;
+    allowance.usedBytes += bytes;
   }
 
   /** The key of a file of this job, or of another job of the same caller. */
@@ -205,9 +208,9 @@ export class AttemptFiles implements Pick<Step, "file" | "read"> {
     const file = this.#stored.get(id);
     if (!file) return;
     this.#stored.delete(id);
-    if (this.#room) this.#room.usedBytes -= file.bytes;
+    if (this.#allowance) this.#allowance.usedBytes -= file.bytes;
     file.bytes = 0;
-    await this.#sources.kept?.remove(file.key).catch(() => {});
+    await this.#sources.storage?.remove(file.key).catch(() => {});
   }
 
   async #end(ids: readonly string[]): Promise<void> {
@@ -229,7 +232,7 @@ function checkName(name: unknown): void {
 const fullMessage = (most: number) =>
   `the job's files come to more than the ${most} bytes that may be stored of its caller's jobs (MAX_STORED_BYTES): store less`;
 
-const isGiven = (file: unknown): file is GivenFile => typeof (file as GivenFile | null)?.from === "string";
+const isInputFile = (file: unknown): file is InputFile => typeof (file as InputFile | null)?.from === "string";
 
 const MAX_REDIRECTS = 5;
 
@@ -345,7 +348,7 @@ function typeOf(data: FileData): string | undefined {
 /** Checks the tag: a library may replace the global class, as Hono's Node server does, and then `instanceof` fails. */
 const isResponse = (data: FileData): data is Response => Object.prototype.toString.call(data) === "[object Response]";
 
-async function* bytesIn(data: FileData, { location }: KeptFiles): AsyncGenerator<Uint8Array> {
+async function* bytesIn(data: FileData, { location }: FileStorage): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
   if (typeof data === "string") yield encoder.encode(data);
   else if (data instanceof Uint8Array) yield data;

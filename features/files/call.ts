@@ -2,7 +2,7 @@
 import { FILE_PATH, filesIn } from "../../core/author/file.ts";
 import type { EdgeFeature } from "../../core/feature.ts";
 import { ErrorCode, FILES_META, ProtocolError } from "../../core/tools/mcp.ts";
-import { ABOUT, isToolAnswer, referringIn, type ToolAnswer } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT, isToolAnswer, referringIn, type ToolAnswer } from "../../core/tools/present.ts";
 import { knowsLinks } from "../../core/tools/results.ts";
 import type { LoadFiles } from "./files.ts";
 
@@ -10,7 +10,7 @@ import type { LoadFiles } from "./files.ts";
  * Whether an answer may refer to files, which is cheaper to see than to search it: its text has the structured content, except
  * for those of wrapped servers.
  */
-const mayRefer = ({ content, _meta, [ABOUT]: about }: ToolAnswer): boolean =>
+const mayRefer = ({ content, _meta, [ANSWER_SUBJECT]: about }: ToolAnswer): boolean =>
   about?.files !== undefined ||
   _meta?.[FILES_META] !== undefined ||
   content.some((part) => part.type === "text" && part.text.includes(FILE_PATH));
@@ -26,9 +26,9 @@ export const files = (load: LoadFiles): EdgeFeature => ({
       if (filesIn(referring, 1).length === 0) return result;
       const { caller, request } = call.request.scope;
       const loaded = await load();
-      return result[ABOUT]?.isCard
-        ? loaded.addressed(result, caller)
-        : loaded.shown(result, referring, caller, knowsLinks(request.headers));
+      return result[ANSWER_SUBJECT]?.isCard
+        ? loaded.withAddresses(result, caller)
+        : loaded.withFileLinks(result, referring, caller, knowsLinks(request.headers));
     },
   resources: {
     costOf: (uri) => (uri.includes(FILE_PATH) ? { access: ["read"] } : undefined),

@@ -11,8 +11,8 @@ import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
-import { type EdgeFileBindings, keptFilesOf } from "./kept.ts";
-import { type Description, folderOf, type KeptFiles } from "./kept-files.ts";
+import { type EdgeFileBindings, fileStorageOf } from "./kept.ts";
+import { type Description, type FileStorage, folderOf } from "./kept-files.ts";
 import { bytesOf } from "./storage/objects.ts";
 
 /** How long an address is valid, in milliseconds. */
@@ -39,7 +39,7 @@ export interface DownloadOptions {
   tries: RefusedTries;
   limit: RateLimit | undefined;
   /** The names of the callers who are blocked. */
-  blocked(): Promise<readonly string[]>;
+  blockedNames(): Promise<readonly string[]>;
 }
 
 /** Loads the code for files, which is needed only where a job has one. */
@@ -47,25 +47,25 @@ export type LoadFiles = () => Promise<Files>;
 
 export class Files {
   readonly #pages: FilePages;
-  readonly #kept: KeptFiles | undefined;
+  readonly #storage: FileStorage | undefined;
 
   constructor(env: EdgeFileBindings, pages: FilePages) {
     this.#pages = pages;
-    this.#kept = keptFilesOf(env);
+    this.#storage = fileStorageOf(env);
   }
 
   /** The answer for a card, with the addresses of the card's files. */
-  async addressed<Result extends CallToolResult>(result: Result, caller: Caller): Promise<Result> {
+  async withAddresses<Result extends CallToolResult>(result: Result, caller: Caller): Promise<Result> {
     const card = result.structuredContent as { [CARD_FILES]?: FileReference[] };
     const files = card[CARD_FILES];
     if (!files) return result;
     const until = Date.now() + ADDRESS_VALIDITY_MS;
-    const addressed = files.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
-    return { ...result, structuredContent: { ...card, [CARD_FILES]: await Promise.all(addressed) } };
+    const withAddresses = files.map(async (file) => ({ ...file, url: await this.#urlOf(file.uri, caller, until) }));
+    return { ...result, structuredContent: { ...card, [CARD_FILES]: await Promise.all(withAddresses) } };
   }
 
   /** The result with a line for each file that `value` refers to and, with `links`, a resource link. */
-  async shown<Result extends CallToolResult>(
+  async withFileLinks<Result extends CallToolResult>(
     result: Result,
     value: unknown,
     caller: Caller,
@@ -76,8 +76,8 @@ export class Files {
     const content = await Promise.all(
       files.map(async ({ uri, name, mimeType, size }) => {
         const url = await this.#urlOf(uri, caller, until);
-        const where = url === undefined ? uri : `${url} (until ${new Date(until).toISOString()})`;
-        const text = { type: "text" as const, text: `${name}, ${mimeType}, ${sizeInWords(size)}: ${where}` };
+        const address = url === undefined ? uri : `${url} (until ${new Date(until).toISOString()})`;
+        const text = { type: "text" as const, text: `${name}, ${mimeType}, ${sizeInWords(size)}: ${address}` };
         return links ? [text, { type: "resource_link" as const, uri, name, mimeType, size }] : [text];
       }),
     );
@@ -114,14 +114,14 @@ export class Files {
   async download(request: Request, sealed: string, options: DownloadOptions): Promise<Response> {
     const opened = await this.#pages.seal?.open(SEAL_PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || isBlocked(caller, await options.blocked())) {
+    if (!opened || isBlocked(caller, await options.blockedNames())) {
       options.tries.add(request);
-      return refused(404, "This address is void, or its time is over.");
+      return refusal(404, "This address is void, or its time is over.");
     }
     const limited = await options.limit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
     if (limited) return limitedResponse(limited);
     const found = await this.#find(options.store.as(caller, crypto.randomUUID()), uri, request.signal);
-    if (!found) return refused(404, "The file is gone.");
+    if (!found) return refusal(404, "The file is gone.");
     const { key, description } = found;
     const { size, sha256 } = description;
     const etag = `"${sha256}"`;
@@ -137,8 +137,8 @@ export class Files {
     if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
     const status = range ? 206 : 200;
     if (request.method === "HEAD") return new Response(null, { status, headers });
-    const bytes = await this.#kept?.bytes(key, description, { from, to });
-    return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refused(404, "The file is gone.");
+    const bytes = await this.#storage?.bytes(key, description, { from, to });
+    return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refusal(404, "The file is gone.");
   }
 
   /** A small file as a resource, or a refusal. Not thrown: this module may be bundled apart, with its own error classes. */
@@ -151,7 +151,7 @@ export class Files {
         refusal: `The file has ${found.description.size} bytes; up to ${MAX_RESOURCE_BYTES} are given as a resource.${at}`,
       };
     }
-    const stream = found && (await this.#kept?.read(found.key, found.description));
+    const stream = found && (await this.#storage?.read(found.key, found.description));
     if (!found || !stream) return { refusal: `Resource not found: ${uri}` };
     const { mimeType } = found.description;
     const bytes = await bytesOf(stream);
@@ -167,10 +167,10 @@ export class Files {
     signal?: AbortSignal,
   ): Promise<{ key: string; description: Description } | undefined> {
     const parts = partsOfUri(uri);
-    const job = parts && this.#kept && (await store.get(parts.job, signal));
+    const job = parts && this.#storage && (await store.get(parts.job, signal));
     if (!job) return undefined;
     const key = `${await folderOf(job.id)}/${parts.id}`;
-    const description = await this.#kept?.describe(key);
+    const description = await this.#storage?.describe(key);
     return description && { key, description };
   }
 }
@@ -184,7 +184,7 @@ function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-const refused = (status: number, error: string) =>
+const refusal = (status: number, error: string) =>
   Response.json({ error }, { status, headers: { "cache-control": "no-store" } });
 
 /** The content of a file is not trusted: browsers must neither run it nor treat it as another type than the declared one. */

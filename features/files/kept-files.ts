@@ -10,7 +10,7 @@ import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { splitGeneration } from "../../core/resonate/ids.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { hex, sha256Of } from "../../core/resonate/sha256.ts";
-import { bytesOf, chunksOf, inPieces, type ObjectStore, PART } from "./storage/objects.ts";
+import { bytesOf, chunksOf, inPieces, type ObjectStore, PART_BYTES } from "./storage/objects.ts";
 
 /** The SHA-256 of a stream. */
 interface Hash {
@@ -36,13 +36,13 @@ export interface Description extends Pick<FileReference, "name" | "mimeType" | "
 }
 
 /** The size of the chunks that are encrypted one by one, and how much encryption adds to each, in bytes. */
-const CHUNK = 256 * 1024;
-const TAG = 16;
+const CHUNK_BYTES = 256 * 1024;
+const TAG_BYTES = 16;
 
 /** The end of the key of a description, after that of its file. */
-export const DESCRIPTION = ".json";
+export const DESCRIPTION_SUFFIX = ".json";
 
-export class KeptFiles {
+export class FileStorage {
   readonly location: FileLocation;
   readonly #sealing: Sealing;
 
@@ -55,12 +55,12 @@ export class KeptFiles {
   async write(
     key: string,
     data: AsyncIterable<Uint8Array>,
-    about: Pick<Description, "job" | "name" | "mimeType">,
+    details: Pick<Description, "job" | "name" | "mimeType">,
   ): Promise<Description> {
     const { objects } = this.location;
     const hash = this.#hash();
     let size = 0;
-    const counted = async function* () {
+    const countBytes = async function* () {
       for await (const bytes of data) {
         size += bytes.length;
         await hash.update(bytes);
@@ -68,23 +68,26 @@ export class KeptFiles {
       }
     };
     const secret = this.#sealing.encode ? crypto.getRandomValues(new Uint8Array(32)) : undefined;
-    const bytes = secret ? encrypted(counted(), await imported(secret)) : counted();
-    await objects.write(key, inPieces(bytes, PART));
+    const bytes = secret ? encrypt(countBytes(), await importKey(secret)) : countBytes();
+    await objects.write(key, inPieces(bytes, PART_BYTES));
     const description: Description = {
-      ...about,
+      ...details,
       size,
       sha256: await hash.digest(),
       ...(secret && { key: bytesToBase64(secret) }),
     };
     const value = { data: toBase64(JSON.stringify(description)) };
     const { param } = this.#sealing.encode ? await this.#sealing.seal({ id: key, param: value }) : { param: value };
-    await objects.write(key + DESCRIPTION, inPieces(chunksOf(new Blob([JSON.stringify(param)]).stream()), PART));
+    await objects.write(
+      key + DESCRIPTION_SUFFIX,
+      inPieces(chunksOf(new Blob([JSON.stringify(param)]).stream()), PART_BYTES),
+    );
     return description;
   }
 
   /** @throws {Error} for a description that no key opens */
   async describe(key: string): Promise<Description | undefined> {
-    const stored = await this.location.objects.read(key + DESCRIPTION);
+    const stored = await this.location.objects.read(key + DESCRIPTION_SUFFIX);
     if (!stored) return undefined;
     const value = JSON.parse(new TextDecoder().decode(await bytesOf(stored)));
     const { param } = await this.#sealing.decodeRecord({ id: key, param: value, value: {} } as PromiseRecord);
@@ -92,8 +95,8 @@ export class KeptFiles {
   }
 
   /** The bytes of a file; undefined if there is none. The stream fails if they are not the bytes that were stored. */
-  async read(key: string, about: Description): Promise<ReadableStream<Uint8Array> | undefined> {
-    const bytes = await this.bytes(key, about, undefined, false);
+  async read(key: string, details: Description): Promise<ReadableStream<Uint8Array> | undefined> {
+    const bytes = await this.bytes(key, details, undefined, false);
     return bytes && streamOf(bytes);
   }
 
@@ -109,23 +112,23 @@ export class KeptFiles {
   ): Promise<AsyncGenerator<Uint8Array> | undefined> {
     const { objects } = this.location;
     const isWhole = from === 0 && to === size;
-    const first = Math.floor(from / CHUNK);
-    const all = size + TAG * Math.max(1, Math.ceil(size / CHUNK));
-    const begin = secret ? first * (CHUNK + TAG) : from;
-    const end = secret ? Math.min(all, Math.max(1, Math.ceil(to / CHUNK)) * (CHUNK + TAG)) : to;
+    const first = Math.floor(from / CHUNK_BYTES);
+    const all = size + TAG_BYTES * Math.max(1, Math.ceil(size / CHUNK_BYTES));
+    const begin = secret ? first * (CHUNK_BYTES + TAG_BYTES) : from;
+    const end = secret ? Math.min(all, Math.max(1, Math.ceil(to / CHUNK_BYTES)) * (CHUNK_BYTES + TAG_BYTES)) : to;
     const stored = await objects.read(key, isWhole ? undefined : { offset: begin, length: end - begin });
     if (!stored) return undefined;
     const bytes = secret
       ? within(
-          decrypted(chunksOf(stored, true), await imported(base64ToBytes(secret)), first, isReused),
-          from - first * CHUNK,
+          decrypt(chunksOf(stored, true), await importKey(base64ToBytes(secret)), first, isReused),
+          from - first * CHUNK_BYTES,
           to - from,
         )
       : chunksOf(stored, isReused);
-    return this.#checked(bytes, to - from, isWhole ? sha256 : undefined);
+    return this.#checkContent(bytes, to - from, isWhole ? sha256 : undefined);
   }
 
-  async *#checked(bytes: AsyncIterable<Uint8Array>, length: number, sha256: string | undefined) {
+  async *#checkContent(bytes: AsyncIterable<Uint8Array>, length: number, sha256: string | undefined) {
     const hash = sha256 === undefined ? undefined : this.#hash();
     let size = 0;
     for await (const each of bytes) {
@@ -133,15 +136,16 @@ export class KeptFiles {
       await hash?.update(each);
       // The last bytes are held back until all bytes are checked.
       if (size < length) yield each;
-      else if (size > length || (hash && (await hash.digest()) !== sha256)) throw new NonRetryableError(DAMAGED);
+      else if (size > length || (hash && (await hash.digest()) !== sha256))
+        throw new NonRetryableError(DAMAGED_MESSAGE);
       else yield each;
     }
-    if (size < length) throw new NonRetryableError(DAMAGED);
+    if (size < length) throw new NonRetryableError(DAMAGED_MESSAGE);
   }
 
   /** Removes a file, its description first, so that a partly removed file does not exist. */
   async remove(key: string): Promise<void> {
-    await this.location.objects.remove(key + DESCRIPTION);
+    await this.location.objects.remove(key + DESCRIPTION_SUFFIX);
     await this.location.objects.remove(key);
   }
 
@@ -156,7 +160,7 @@ export class KeptFiles {
   }
 }
 
-const DAMAGED = "the file is not what was stored: its checksum or its length differs";
+const DAMAGED_MESSAGE = "the file is not what was stored: its checksum or its length differs";
 
 /** The folder of the files of all generations of a job's name. A hash, as the name may be too long or not valid for a folder. */
 export async function folderOf(promiseId: string): Promise<string> {
@@ -165,9 +169,9 @@ export async function folderOf(promiseId: string): Promise<string> {
 }
 
 /** Whether a key belongs to a file, a description or an unfinished write of either. The store may hold foreign objects too. */
-export const isKeptKey = (key: string): boolean => /^[0-9a-f]{40}\/[0-9a-f]{16}-\d+\.\d+\.\d+/.test(key);
+export const isFileKey = (key: string): boolean => /^[0-9a-f]{40}\/[0-9a-f]{16}-\d+\.\d+\.\d+/.test(key);
 
-const imported = (secret: Uint8Array<ArrayBuffer>) =>
+const importKey = (secret: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey("raw", secret, "AES-GCM", false, ["encrypt", "decrypt"]);
 
 /** Each file has its own key, so a chunk's number is a unique nonce. The description's length reveals missing chunks. */
@@ -177,23 +181,24 @@ function algorithm(n: number) {
   return { name: "AES-GCM", iv };
 }
 
-async function* encrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey) {
+async function* encrypt(data: AsyncIterable<Uint8Array>, key: CryptoKey) {
   let n = 0;
-  for await (const piece of inPieces(data, CHUNK)) yield* once(await crypto.subtle.encrypt(algorithm(n++), key, piece));
+  for await (const piece of inPieces(data, CHUNK_BYTES))
+    yield* singleChunk(await crypto.subtle.encrypt(algorithm(n++), key, piece));
 }
 
 /** Yields bytes that are valid until the next are requested. Then frees their memory at once, without the garbage collector. */
-function* once(bytes: ArrayBuffer): Generator<Uint8Array> {
+function* singleChunk(bytes: ArrayBuffer): Generator<Uint8Array> {
   yield new Uint8Array(bytes);
   bytes.transfer(0);
 }
 
-async function* decrypted(data: AsyncIterable<Uint8Array>, key: CryptoKey, first: number, isReused: boolean) {
+async function* decrypt(data: AsyncIterable<Uint8Array>, key: CryptoKey, first: number, isReused: boolean) {
   let n = first;
-  for await (const piece of inPieces(data, CHUNK + TAG)) {
+  for await (const piece of inPieces(data, CHUNK_BYTES + TAG_BYTES)) {
     const opened = await crypto.subtle.decrypt(algorithm(n++), key, piece).catch(() => undefined);
-    if (!opened) throw new NonRetryableError(DAMAGED);
-    if (isReused) yield* once(opened);
+    if (!opened) throw new NonRetryableError(DAMAGED_MESSAGE);
+    if (isReused) yield* singleChunk(opened);
     else yield new Uint8Array(opened);
   }
 }

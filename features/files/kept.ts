@@ -1,5 +1,5 @@
 /** The files of jobs, at the location that the edge's bindings name. */
-import { KeptFiles } from "./kept-files.ts";
+import { FileStorage } from "./kept-files.ts";
 import { type FileBindings, locationInWorkers } from "./location-in-workers.ts";
 import type { ObjectStore } from "./storage/objects.ts";
 
@@ -13,10 +13,10 @@ export const keepsFiles = ({ FILES_FOLDER, FILES, FILES_URL }: EdgeFileBindings)
   Boolean(FILES_FOLDER ?? FILES ?? FILES_URL);
 
 /** Undefined where no files are kept. */
-export function keptFilesOf(env: EdgeFileBindings): KeptFiles | undefined {
+export function fileStorageOf(env: EdgeFileBindings): FileStorage | undefined {
   const { FILES_FOLDER, ENCRYPTION_KEYS: encryptionKeys } = env;
   const location = FILES_FOLDER ? { objects: diskStore(FILES_FOLDER), encryptionKeys } : locationInWorkers(env);
-  return location && new KeptFiles(location);
+  return location && new FileStorage(location);
 }
 
 /** The folder of files of one machine, which workerd serves to the edge. The edge reads and removes files; workers write them. */

@@ -1,5 +1,5 @@
 import type { ObjectPart } from "../../core/jobs/object-part.ts";
-import { type EdgeFileBindings, keepsFiles, keptFilesOf } from "./kept.ts";
+import { type EdgeFileBindings, fileStorageOf, keepsFiles } from "./kept.ts";
 
 /** Removes the files of a job that is removed; undefined in a deployment that keeps no files. */
 export const filesOfForgotten = (env: EdgeFileBindings): ObjectPart | undefined =>
@@ -8,7 +8,7 @@ export const filesOfForgotten = (env: EdgeFileBindings): ObjectPart | undefined 
         name: "files",
         // The sweep removes files that this leaves behind.
         onForget: async (id) => {
-          await keptFilesOf(env)
+          await fileStorageOf(env)
             ?.removeAll(id)
             .catch(() => {});
         },

@@ -1,17 +1,17 @@
 /** The files of an attempt, as its step has them. */
 import { expect, test, vi } from "vitest";
 import type { Step } from "../../core/author/context.ts";
-import type { KeptFiles } from "./kept-files.ts";
+import type { FileStorage } from "./kept-files.ts";
 import { files } from "./step.ts";
 
 const { signal } = new AbortController();
 
 /** Runs an attempt whose function does this. */
-async function attempt(fn: (step: Pick<Step, "file" | "read">) => Promise<unknown>, kept?: KeptFiles) {
+async function attempt(fn: (step: Pick<Step, "file" | "read">) => Promise<unknown>, storage?: FileStorage) {
   const step = { attempt: 1, signal } as Step;
   const job = { jobName: "job", promiseOf: () => undefined };
   const lease = { id: "job", run: "job", version: 1 };
-  return files({ kept }).attempt({ path: "read", lease, job, step, outsideBytes: 0 }, () => fn(step));
+  return files({ storage }).attempt({ path: "read", lease, job, step, outsideBytes: 0 }, () => fn(step));
 }
 
 test("`read` takes a data: URI in a deployment that keeps no files, and `file` says that none are kept", async () => {
@@ -23,7 +23,7 @@ test("`read` takes a data: URI in a deployment that keeps no files, and `file` s
 test("a file that the function stores without waiting for it is refused, even if it is the first after the end", async () => {
   const write = vi.fn();
   const location = { objects: { list: async function* () {} } };
-  const kept = { location, write, remove: async () => {} } as unknown as KeptFiles;
+  const kept = { location, write, remove: async () => {} } as unknown as FileStorage;
   let late: Step["file"] | undefined;
   await attempt(async ({ file }) => {
     late = file;

@@ -1,12 +1,12 @@
 /** Gives steps their files: `step.file` and `step.read`. */
 import type { Step } from "../../core/author/context.ts";
 import type { JobOfStep, StepFeature } from "../../core/engine/step-feature.ts";
-import { AttemptFiles, type AttemptOfFiles, type FileRoom, type FileSources } from "./attempt-files.ts";
+import { AttemptFiles, type AttemptOfFiles, type FileAllowance, type FileSources } from "./attempt-files.ts";
 
 declare module "../../core/engine/step-feature.ts" {
   interface JobOfStep {
     /** Undefined if the job may store any number of bytes of files. */
-    fileRoom?: FileRoom | undefined;
+    fileAllowance?: FileAllowance | undefined;
   }
 }
 
@@ -20,24 +20,24 @@ interface AttemptWithFiles extends AttemptOfFiles {
 export const files = (sources: FileSources) =>
   ({
     async attempt(attempt: AttemptWithFiles, next: () => Promise<unknown>): Promise<unknown> {
-      let own: AttemptFiles | undefined;
+      let attemptFiles: AttemptFiles | undefined;
       let hasEnded = false;
       const filesOf = () => {
-        own ??= new AttemptFiles(sources, attempt, attempt.job.fileRoom);
+        attemptFiles ??= new AttemptFiles(sources, attempt, attempt.job.fileAllowance);
         // The function has not awaited what it stores.
-        if (hasEnded) void own.discard();
-        return own;
+        if (hasEnded) void attemptFiles.discard();
+        return attemptFiles;
       };
       attempt.step.file = (name, data, options) => filesOf().file(name, data, options);
       attempt.step.read = (file, limits) => filesOf().read(file, limits);
       try {
         const value = await next();
         hasEnded = true;
-        if (own) attempt.outsideBytes += await own.keep(value);
+        if (attemptFiles) attempt.outsideBytes += await attemptFiles.keepReferenced(value);
         return value;
       } catch (error) {
         hasEnded = true;
-        await own?.discard();
+        await attemptFiles?.discard();
         throw error;
       }
     },

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { folderOf, KeptFiles } from "./kept-files.ts";
+import { FileStorage, folderOf } from "./kept-files.ts";
 import { memoryStore } from "./storage/memory.ts";
 import { chunksOf } from "./storage/objects.ts";
 import { sweepInSteps } from "./sweep.ts";
@@ -10,7 +10,7 @@ test("a file stays if its job was started again while the sweep looked at other 
     const hash = createHash("sha256");
     return { update: (bytes: Uint8Array) => void hash.update(bytes), digest: () => hash.digest("hex") };
   };
-  const files = new KeptFiles({ objects: memoryStore(), hash });
+  const files = new FileStorage({ objects: memoryStore(), hash });
   for (const job of ["kept", "again", "gone"]) {
     const data = chunksOf(new Blob([job]).stream());
     await files.write(`${await folderOf(job)}/${"0".repeat(16)}-1.1.1`, data, {
@@ -21,7 +21,7 @@ test("a file stays if its job was started again while the sweep looked at other 
   }
   const jobs = new Set(["kept"]);
   const send = async (_kind: string, { id }: { id: string }) => ({ status: jobs.has(id) ? 200 : 404 });
-  const steps = sweepInSteps(files, { send } as never, { unfinished: -1_000 });
+  const steps = sweepInSteps(files, { send } as never, { unfinishedMs: -1_000 });
   for (let n = 0; n < 3; n++) expect(await steps.next()).toEqual({ done: false, value: 0 });
   jobs.add("again");
   for await (const _removed of steps);

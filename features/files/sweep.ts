@@ -1,14 +1,14 @@
 /** Removes files whose jobs are gone, by `forget` or by retention, and unfinished files that crashed attempts left. */
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { DESCRIPTION, isKeptKey, type KeptFiles } from "./kept-files.ts";
+import { DESCRIPTION_SUFFIX, type FileStorage, isFileKey } from "./kept-files.ts";
 import type { StoredObject } from "./storage/objects.ts";
 
 /** How old an object must be to be swept, in milliseconds. */
 interface Ages {
   /** A file without a description, which a running attempt may still be writing; default: a day. */
-  unfinished?: number;
-  /** A file whose job is gone; default: as `unfinished`. */
-  gone?: number;
+  unfinishedMs?: number;
+  /** A file whose job is gone; default: as `unfinishedMs`. */
+  orphanedMs?: number;
 }
 
 /**
@@ -17,31 +17,31 @@ interface Ages {
  * have a description stay.
  */
 export async function* sweepInSteps(
-  files: KeptFiles,
+  files: FileStorage,
   client: ResonateClient,
-  { unfinished = 24 * 3_600_000, gone = unfinished }: Ages = {},
+  { unfinishedMs = 24 * 3_600_000, orphanedMs = unfinishedMs }: Ages = {},
 ): AsyncGenerator<number, void, undefined> {
   const { objects } = files.location;
   const now = Date.now();
   let isOurs = false;
   const orphans: { file: string; job: string }[] = [];
   const isGone = async (id: string) => (await client.send("promise.get", { id }, { origin: id })).status === 404;
-  const sweepFolder = async function* (found: readonly StoredObject[]) {
-    const keys = new Set(found.map(({ key }) => key));
-    const known = new Map<string, Promise<boolean>>();
-    for (const { key, at } of found) {
-      if (!key.endsWith(DESCRIPTION)) {
-        if (at > now - unfinished || keys.has(key + DESCRIPTION)) continue;
+  const sweepFolder = async function* (objectsOfJob: readonly StoredObject[]) {
+    const keys = new Set(objectsOfJob.map(({ key }) => key));
+    const isGoneByJob = new Map<string, Promise<boolean>>();
+    for (const { key, at } of objectsOfJob) {
+      if (!key.endsWith(DESCRIPTION_SUFFIX)) {
+        if (at > now - unfinishedMs || keys.has(key + DESCRIPTION_SUFFIX)) continue;
         await objects.remove(key);
         yield 1;
-      } else if (at <= now - gone) {
-        const file = key.slice(0, -DESCRIPTION.length);
+      } else if (at <= now - orphanedMs) {
+        const file = key.slice(0, -DESCRIPTION_SUFFIX.length);
         // A description that no key opens belongs to another deployment.
-        const about = await files.describe(file).catch(() => undefined);
-        if (about) {
-          const asked = known.get(about.job) ?? isGone(about.job);
-          known.set(about.job, asked);
-          if (await asked) orphans.push({ file, job: about.job });
+        const description = await files.describe(file).catch(() => undefined);
+        if (description) {
+          const check = isGoneByJob.get(description.job) ?? isGone(description.job);
+          isGoneByJob.set(description.job, check);
+          if (await check) orphans.push({ file, job: description.job });
           else isOurs = true;
         }
         yield 0;
@@ -51,7 +51,7 @@ export async function* sweepInSteps(
   let folder: StoredObject[] = [];
   const nameOf = ({ key }: StoredObject) => key.split("/")[0];
   for await (const each of objects.list("")) {
-    if (!isKeptKey(each.key)) continue;
+    if (!isFileKey(each.key)) continue;
     if (folder[0] && nameOf(folder[0]) !== nameOf(each)) {
       yield* sweepFolder(folder);
       folder = [];
@@ -69,8 +69,8 @@ export async function* sweepInSteps(
 }
 
 /** Sweeps once. Resolves with how many files it removed, finished or not. `age`: how old they must be, in milliseconds. */
-export async function sweep(files: KeptFiles, client: ResonateClient, age?: number): Promise<number> {
+export async function sweep(files: FileStorage, client: ResonateClient, age?: number): Promise<number> {
   let removed = 0;
-  for await (const each of sweepInSteps(files, client, age === undefined ? {} : { unfinished: age })) removed += each;
+  for await (const each of sweepInSteps(files, client, age === undefined ? {} : { unfinishedMs: age })) removed += each;
   return removed;
 }

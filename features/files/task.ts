@@ -14,7 +14,7 @@ export const stepFiles = (sources: FileSources): WorkerFeature => ({
   name: "files",
   run(run, next) {
     const { storage } = run.call;
-    if (storage) run.runtime.fileRoom = { usedBytes: run.memory.journal.outsideBytes, maxBytes: storage };
+    if (storage) run.runtime.fileAllowance = { usedBytes: run.memory.journal.outsideBytes, maxBytes: storage };
     return next();
   },
   attempt: files(sources).attempt,

@@ -3,12 +3,12 @@ import { NotStarted } from "../../core/author/job.ts";
 
 const MAX_LABELS = 8;
 
-const LABEL = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
+const LABEL_PATTERN = /^[^\p{Cc}\p{Cs}]{1,64}$/u;
 
-/** The labels without repetitions. @throws {NotStarted} if `given` is not a list of labels */
-export function labelsIn(given: unknown): readonly string[] {
-  const isList = Array.isArray(given) && given.every((label) => typeof label === "string" && LABEL.test(label));
-  const labels = isList ? [...new Set<string>(given)] : [];
+/** The labels without repetitions. @throws {NotStarted} if `value` is not a list of labels */
+export function labelsIn(value: unknown): readonly string[] {
+  const isList = Array.isArray(value) && value.every((label) => typeof label === "string" && LABEL_PATTERN.test(label));
+  const labels = isList ? [...new Set<string>(value)] : [];
   if (isList && labels.length <= MAX_LABELS) return labels;
   throw new NotStarted(`its labels must be up to ${MAX_LABELS} texts of 1 to 64 characters`);
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Context } from "../../core/author/context.ts";
 import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
-import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { leaseCheck } from "./step.ts";
 
 /** The error of a job whose worker has this answer to whether it has the lease, and how often the step's function was called. */
@@ -21,7 +21,7 @@ test("an attempt is made under a lease that is this worker's", async () => {
   const asked: LeaseRef[] = [];
   const { calls, error } = await endWith(async (task) => asked.push(task) > 0);
   expect([calls, error]).toEqual([1, undefined]);
-  expect(asked).toEqual([{ id: JOB, version: 1 }]);
+  expect(asked).toEqual([{ id: JOB_NAME, version: 1 }]);
 });
 
 test("no attempt is made under a lease that has lapsed", async () => {

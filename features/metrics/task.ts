@@ -24,7 +24,7 @@ const leasesLost = counter(
   "Jobs left because their lease had lapsed or they had been settled elsewhere.",
   "job",
 );
-const released = counter("tasks_handed_back_total", "Jobs released when this worker stopped.", "job");
+const released = counter("tasks_released_total", "Jobs released when this worker stopped.", "job");
 const unhandled = counter(
   "tasks_without_function_total",
   "Jobs released because this worker lacks their function, or its version.",
@@ -86,26 +86,28 @@ function record(event: TaskEvent): void {
 const BUCKETS_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /** The metrics of durable functions that a call did not fit, because each is logged once. */
-const logged = new Set<string>();
+const loggedMetrics = new Set<string>();
 
 /** Records what durable functions count and measure. A call that does not fit its metric is logged: it must not fail a job. */
 export function jobMetrics(log: LineLog): Metrics {
-  const fitting = (metric: string, record: () => void) => {
+  const limitSeries = (metric: string, record: () => void) => {
     try {
       record();
     } catch (error) {
-      if (!logged.has(metric)) log.warn({ metric, reason: reasonOf(error) }, "not recorded in the metrics");
-      logged.add(metric);
+      if (!loggedMetrics.has(metric)) log.warn({ metric, reason: reasonOf(error) }, "not recorded in the metrics");
+      loggedMetrics.add(metric);
     }
   };
   return {
     count(name, labels = {}) {
       const metric = `durable_job_${name}_total`;
-      fitting(metric, () => metricOf(Counter, metric, labels, {}).inc(labels));
+      limitSeries(metric, () => metricOf(Counter, metric, labels, {}).inc(labels));
     },
     observe(name, seconds, labels = {}) {
       const metric = `durable_job_${name}_seconds`;
-      fitting(metric, () => metricOf(Histogram, metric, labels, { buckets: BUCKETS_SECONDS }).observe(labels, seconds));
+      limitSeries(metric, () =>
+        metricOf(Histogram, metric, labels, { buckets: BUCKETS_SECONDS }).observe(labels, seconds),
+      );
     },
   };
 }
@@ -117,8 +119,9 @@ function metricOf<M extends Counter | Histogram>(
   labels: Record<string, string>,
   options: object,
 ): M {
-  const known = registry.getSingleMetric(name) as M | undefined;
+  const existing = registry.getSingleMetric(name) as M | undefined;
   return (
-    known ?? new Kind({ name, help: "Of a durable function.", labelNames: Object.keys(labels), registers, ...options })
+    existing ??
+    new Kind({ name, help: "Of a durable function.", labelNames: Object.keys(labels), registers, ...options })
   );
 }

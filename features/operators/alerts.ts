@@ -1,5 +1,5 @@
 /** The rules for alerts to operators. A rule has the name of its paragraph in docs/operations.md. */
-import { apart, FORM } from "../../core/jobs/form.ts";
+import { formatMismatch, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
 import type { Alert, CallerUsage, Overview } from "../../core/jobs/operators-api.ts";
 import { FREE_PLAN } from "../../core/resonate/plan-limits.ts";
 
@@ -102,8 +102,10 @@ export const RULES = {
   },
   "mixed-versions": (input: AlertInput) => {
     // A worker that does not start for this reason counts as well.
-    const other = elsewhere(input).find(({ form }) => form !== FORM);
-    return other && apart(`the worker ${other.worker.slice(0, 8)}`, other.form, "this edge", FORM);
+    const other = elsewhere(input).find(({ form }) => form !== JOB_FORMAT_VERSION);
+    return (
+      other && formatMismatch(`the worker ${other.worker.slice(0, 8)}`, other.form, "this edge", JOB_FORMAT_VERSION)
+    );
   },
   "storage-full": ({ callers, maxBytes }: AlertInput) => {
     const full = maxBytes > 0 ? callers.filter(({ bytes }) => bytes > ALMOST_FULL_SHARE * maxBytes) : [];

@@ -5,7 +5,7 @@ import type { OneJob } from "../../core/jobs/operators-api.ts";
 import { entryOfJob } from "../../core/jobs/record-entry.ts";
 import { newerGeneration } from "../../core/jobs/start.ts";
 import { statusOf, viewOf } from "../../core/jobs/status.ts";
-import { STARTER } from "../../core/resonate/codec.ts";
+import { STARTER_TAG } from "../../core/resonate/codec.ts";
 import { isRoot, splitKey } from "../../core/resonate/ids.ts";
 import { sizeOf } from "../../core/resonate/size.ts";
 import type { OperatorOptions } from "./options.ts";
@@ -49,7 +49,7 @@ export async function oneJob(
     bytes: entryOfJob(promise, key).bytes,
     version: promise.version,
     deployed_version: promise.job.version,
-    caller: key || (promise.record.tags[STARTER] ?? ""),
+    caller: key || (promise.record.tags[STARTER_TAG] ?? ""),
     request: promise.record.tags[REQUEST_TAG],
     doing,
     questions: [...questions].map(

@@ -5,7 +5,7 @@ import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Job } from "../../core/author/job.ts";
-import { FORM } from "../../core/jobs/form.ts";
+import { JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
@@ -65,8 +65,18 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
   let n = 0;
   const report = (more: Partial<WorkerReport> = {}) =>
     operating.report({
-      ...{ worker: "w", n: ++n, group: "workers", connected: true, form: FORM, kinds: { tea: 2 } },
-      ...{ slots: { running: 1, waiting: 0, most: 1 }, counts: [], failed: [], waits: [], slowest: [], ...more },
+      worker: "w",
+      n: ++n,
+      group: "workers",
+      connected: true,
+      form: JOB_FORMAT_VERSION,
+      kinds: { tea: 2 },
+      slots: { running: 1, waiting: 0, most: 1 },
+      counts: [],
+      failed: [],
+      waits: [],
+      slowest: [],
+      ...more,
     });
   /** Lets `seconds` seconds pass, and returns what the web hook then receives. */
   const after = async (seconds: number) => {

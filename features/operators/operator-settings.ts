@@ -18,11 +18,11 @@ export class OperatorSettings {
    * @param blocked the callers whom the configuration blocks
    * @param fresh how long settings are cached, in milliseconds
    */
-  constructor(load: (() => Promise<Settings>) | undefined, blocked: readonly string[], fresh: number) {
+  constructor(load: (() => Promise<Settings>) | undefined, blocked: readonly string[], freshForMs: number) {
     this.#load = load;
     this.#blocked = blocked;
     this.known = { starts_stopped: false, blocked: [...blocked] };
-    this.#shared = new SharedValue({ fresh, failed: fresh, turn: 3_000 });
+    this.#shared = new SharedValue({ freshForMs, failureForMs: freshForMs, turnForMs: 3_000 });
   }
 
   /** The settings, asked for unless the cached ones are fresh. */

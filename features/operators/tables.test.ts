@@ -10,15 +10,17 @@ const NOW = Date.UTC(2026, 10, 20, 12, 30, 30);
 
 let n = 0;
 const report = (more: Partial<WorkerReport> = {}): WorkerReport => ({
-  ...{
-    worker: "w",
-    group: "workers",
-    connected: true,
-    form: 1,
-    kinds: { tea: 1 },
-    slots: { running: 1, waiting: 0, most: 100 },
-  },
-  ...{ n: ++n, counts: [], failed: [], waits: [], slowest: [] },
+  worker: "w",
+  group: "workers",
+  connected: true,
+  form: 1,
+  kinds: { tea: 1 },
+  slots: { running: 1, waiting: 0, most: 100 },
+  n: ++n,
+  counts: [],
+  failed: [],
+  waits: [],
+  slowest: [],
   ...more,
 });
 const failed = (job: string, reason = "no water") => ({ job, kind: "tea", reason, at: Date.now() });

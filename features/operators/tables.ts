@@ -3,7 +3,7 @@
 import type { PartTables } from "../../core/jobs/object-part.ts";
 import type { CallerUsage, Filter, Group, Overview, Span } from "../../core/jobs/operators-api.ts";
 import {
-  FAILED,
+  FAILED_PREFIX,
   type FailedJob,
   firstLine,
   MAX_NAMED_COUNTS,
@@ -140,7 +140,9 @@ export class OperateTables {
     const names = this.#countOf("counts WHERE size = ? AND at = ?", MINUTE_MS, at);
     const known = "SELECT 1 FROM counts WHERE size = ? AND at = ? AND kind = ? AND name = ?";
     const isKnown = names < MAX_NAMED_COUNTS || this.all(known, MINUTE_MS, at, kind, name).length > 0;
-    const as = isKnown ? [kind, name] : [kind.slice(0, 64), name.startsWith(FAILED) ? FAILED + OTHER_NAME : name];
+    const as = isKnown
+      ? [kind, name]
+      : [kind.slice(0, 64), name.startsWith(FAILED_PREFIX) ? FAILED_PREFIX + OTHER_NAME : name];
     this.all(
       "INSERT INTO counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
       ...[MINUTE_MS, at, as[0] ?? "", as[1] ?? "", n],
@@ -294,8 +296,8 @@ export class OperateTables {
       failed: times.map(() => 0),
     };
     for (const { kind, name, n, at } of rows) {
-      if (name.startsWith(FAILED)) {
-        const [reason, key] = [name.slice(FAILED.length), `${kind} ${name}`];
+      if (name.startsWith(FAILED_PREFIX)) {
+        const [reason, key] = [name.slice(FAILED_PREFIX.length), `${kind} ${name}`];
         const group = groups.get(key) ?? { kind, reason, count: 0, last_at: 0 };
         groups.set(key, { ...group, count: group.count + n, last_at: Math.max(group.last_at, at) });
         continue;

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { Journal } from "../../core/engine/journal.ts";
-import { encodeValue, ORDER } from "../../core/resonate/codec.ts";
+import { encodeValue, ORDER_TAG } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { orderId } from "../../core/resonate/ids.ts";
 import { jobRun } from "../../test/support/job-run.ts";
@@ -17,7 +17,7 @@ function scene(delayMs: number) {
   );
   const create = vi.fn(async (id: string) => ({ ...STORED, id }));
   const job = { concurrency: { key: () => "ada", limit: 1 } };
-  const promise = { tags: { [ORDER]: POSITION }, createdAt: delayMs };
+  const promise = { tags: { [ORDER_TAG]: POSITION }, createdAt: delayMs };
   return { ...jobRun({ job, promise, lease: { get, create } }), get };
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Lease } from "../../core/engine/job-lease.ts";
-import { encodeValue, lineage, ORDER } from "../../core/resonate/codec.ts";
+import { encodeValue, lineage, ORDER_TAG } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { begunId, cleanUpId, orderId } from "../../core/resonate/ids.ts";
 import { turnOf } from "./turn.ts";
@@ -36,7 +36,7 @@ async function turnAfter(
     });
   for (const [i, [id, state]] of Object.entries(jobs).entries()) {
     add({ id: chain + (i + 1), param: encodeValue({ job: id, by: id }) });
-    add({ id, state, tags: { ...lineage(id), [ORDER]: chain + (i + 1) } });
+    add({ id, state, tags: { ...lineage(id), [ORDER_TAG]: chain + (i + 1) } });
   }
   for (const each of [{ id: begunId("a"), param: encodeValue({ beside: [] }) }, ...also]) add(each);
   const read: string[] = [];

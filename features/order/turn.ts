@@ -1,7 +1,7 @@
 /** When a job may begin that has a position in an order: see `order.ts`. */
 import type { Lease } from "../../core/engine/job-lease.ts";
 import { MAX_CREATION_DELAY_MS, startsIn } from "../../core/jobs/order.ts";
-import { decodeValue, ORDER } from "../../core/resonate/codec.ts";
+import { decodeValue, ORDER_TAG } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { begunId, chainLink, cleanUpId, cleanUpTimerId, positionTimerId } from "../../core/resonate/ids.ts";
 
@@ -36,7 +36,7 @@ export async function turnOf(
   lease: Lease,
   now: number,
 ): Promise<"now" | "late" | string[]> {
-  const link = chainLink(tags[ORDER] ?? "");
+  const link = chainLink(tags[ORDER_TAG] ?? "");
   if (!link || (await lease.get(begunId(id)))) return "now";
   const own = await lease.get(link.chain + link.n);
   if (own && createdAt > own.createdAt + MAX_CREATION_DELAY_MS) return "late";
@@ -83,18 +83,18 @@ class JobsAhead {
   /** Adds the job of an earlier start. Resolves with whether no start before it matters: its mark lists those that do. */
   async addStart({ job, position, place }: EarlierStart, now: number): Promise<boolean> {
     const until = position.createdAt + MAX_CREATION_DELAY_MS;
-    const found = await this.#lease.get(job);
-    if (!found && now < until) {
+    const promise = await this.#lease.get(job);
+    if (!promise && now < until) {
       const due = Math.min(position.createdAt + nextCheck(now - position.createdAt), until);
       this.#running.add((await this.#lease.create(positionTimerId(this.#id, place, due), undefined, { due })).id);
     }
-    if (found?.tags[ORDER] !== position.id || found.createdAt > until) return false;
+    if (promise?.tags[ORDER_TAG] !== position.id || promise.createdAt > until) return false;
     const mark = await this.#lease.get(begunId(job));
     if (!mark) {
-      await this.#add(found);
+      await this.#add(promise);
       return false;
     }
-    await this.#addBegun(found);
+    await this.#addBegun(promise);
     const { beside } = decodeValue(mark.param) as { beside: string[] };
     for (const each of beside) if (!this.isFull) await this.#addBegun(await this.#lease.get(each));
     return true;
@@ -119,7 +119,7 @@ class JobsAhead {
 }
 
 /** How long after its position a missing job is looked for again: 1 s, 2 s, 4 s and so on, as it is about to be created. */
-const nextCheck = (waited: number) => 1_000 * 2 ** Math.ceil(Math.log2(Math.max(waited, 0) / 1_000 + 1));
+const nextCheck = (waitedMs: number) => 1_000 * 2 ** Math.ceil(Math.log2(Math.max(waitedMs, 0) / 1_000 + 1));
 
 /** The starts before a job's own, newest first. */
 async function* startsBefore(

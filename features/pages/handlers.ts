@@ -71,7 +71,7 @@ async function showJobTo(c: Visit, { caller, limitKey, isOwner }: Viewer, option
   if (limited) return limitedResponse(limited);
   const refusal = isOwner ? await options.authorize?.(c.req.raw, c.var.scopes, ["read"]) : undefined;
   if (refusal) return refusal;
-  const store = options.store.as(caller, c.var.line.requestId);
+  const store = options.store.as(caller, c.var.requestLog.requestId);
   const name = c.req.query("name") ?? "";
   const { signal } = c.req.raw;
   const promise = await store.get(name, signal);
@@ -80,7 +80,7 @@ async function showJobTo(c: Visit, { caller, limitKey, isOwner }: Viewer, option
   const open = (c.req.query("open") ?? "").split(",").map(Number);
   const shown = await jobPage(store, promise, { from, open: open.filter((n) => n > 0) }, signal);
   const task = isOwner && (await options.pages.site.handles?.seal(name, caller.id, promise.createdAt));
-  const referring = promise.job.answers ? referringPart(promise) : shown;
+  const referring = promise.job.returnsToolResult ? referringPart(promise) : shown;
   // A link leads to one job: references there to files of other jobs may come from outside.
   const only = isOwner ? undefined : name;
   const files = JSON.stringify(shown).includes(FILE_PATH) && (await options.filesIn(referring, caller, only));

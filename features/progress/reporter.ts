@@ -1,6 +1,6 @@
 import { LeaseLost } from "../../core/engine/job-lease.ts";
 import type { ExecutionState } from "../../core/engine/state.ts";
-import { doing, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
+import { activityIn, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
 import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
 import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 
@@ -134,7 +134,7 @@ export class Reporter {
         const { id, timeoutAt } = this.#promise;
         this.#n ??= (await this.#feeds.newest(this.#promise)).n;
         // A worker that had the job before may have written an entry even after its lease lapsed.
-        while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, patience: timeoutMs }))) this.#n += 1;
+        while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, retryForMs: timeoutMs }))) this.#n += 1;
         this.#n += 1;
         if (!this.#isClosed) this.#log.info(fieldsOf(entry), "job progress");
       } catch (error) {
@@ -174,7 +174,7 @@ function deservesEntry(state: ExecutionState): boolean {
 /** An entry as log fields, with a description of what the job does, unless that is only a step. */
 function fieldsOf({ questions, step, ...entry }: FeedEntry): object {
   const isStep = step && (step.error !== undefined || (entry.message === undefined && !entry.progress));
-  const text = isStep ? undefined : doing({ questions, ...(step && { step }), ...entry }, Date.now());
+  const text = isStep ? undefined : activityIn({ questions, ...(step && { step }), ...entry }, Date.now());
   const asks = Object.values(questions).map(({ question }) => question.message);
   return { doing: text, ...entry, ...(step && { step }), ...(asks.length > 0 && { asks }) };
 }

@@ -1,13 +1,13 @@
 import * as z from "zod";
 import { jobName, jsonText } from "../../core/tools/arguments.ts";
 import { giveAnswer } from "../../core/tools/give-answer.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
 import { builtInTool } from "../../core/tools/tool.ts";
 
-const NAME = "answer_question";
+const TOOL_NAME = "answer_question";
 
 export const answerQuestion = builtInTool({
-  name: NAME,
+  name: TOOL_NAME,
   title: "Answer a job's question",
   description: "Answer a job's question (waiting_for) whose answered_by is anyone; others only the user answers.",
   input: z.object({
@@ -18,7 +18,7 @@ export const answerQuestion = builtInTool({
   output: z.object({ job_name: z.string(), question: z.string(), answered: z.literal(true) }),
   annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
   async run({ job_name, question, answer }, { store, signal }) {
-    await giveAnswer(NAME, { job_name, question, answer, isUser: false }, store, signal);
-    return { job_name, question, answered: true as const, [ABOUT]: { job: job_name } };
+    await giveAnswer(TOOL_NAME, { job_name, question, answer, isUser: false }, store, signal);
+    return { job_name, question, answered: true as const, [ANSWER_SUBJECT]: { job: job_name } };
   },
 });

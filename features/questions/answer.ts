@@ -26,9 +26,9 @@ export async function answerQuestions(
   const answers: { promiseId: string; answer: AnswerEntry }[] = [];
   for (const [key, { promiseId, question }] of questions) {
     if (!Object.hasOwn(responses, key)) continue;
-    const checked = await checkAnswer(question, responses[key]);
-    if ("reason" in checked) return { key, reason: checked.reason };
-    answers.push({ promiseId, answer: checked.answer });
+    const outcome = await checkAnswer(question, responses[key]);
+    if ("reason" in outcome) return { key, reason: outcome.reason };
+    answers.push({ promiseId, answer: outcome.answer });
   }
   await Promise.all(answers.map(({ promiseId, answer }) => store.feeds.answer(promiseId, answer)));
   return undefined;

@@ -7,13 +7,13 @@ import { abilitiesOf } from "../../core/tools/abilities.ts";
 import type { CallRequest, CallResult, ToolCall } from "../../core/tools/call-feature.ts";
 import { type JobHandles, promiseOf } from "../../core/tools/job-handles.ts";
 import type { InputRequiredResult } from "../../core/tools/mcp.ts";
-import { ABOUT, isInputRequired, isToolAnswer } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT, isInputRequired, isToolAnswer } from "../../core/tools/present.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { ToolError } from "../../core/tools/tool.ts";
 import { answerQuestions } from "./answer.ts";
 
 /** The name that a session id seals. No job has this name. */
-const FORMS = "forms";
+const FORMS_SESSION = "forms";
 
 /** How long a call waits for an answer of a client of 2025, in milliseconds, with progress and without. */
 const ANSWER_TIMEOUT_MS = { progress: 190_000, silent: 40_000 };
@@ -41,7 +41,7 @@ class CallQuestions {
 
   /** The questions that an answer carries, if the client can be asked. */
   async ask(call: ToolCall, result: CallResult): Promise<CallResult> {
-    const asks = isToolAnswer(result) ? result[ABOUT]?.asks : undefined;
+    const asks = isToolAnswer(result) ? result[ANSWER_SUBJECT]?.asks : undefined;
     if (!asks || !call.context.asks) return result;
     const { promise, inputRequests } = asks;
     const requestState = await this.#handles.seal(promise.name, call.request.scope.caller.id, promise.createdAt);
@@ -72,7 +72,7 @@ class CallQuestions {
   /** Whether the questions of a call may be put to the client of its session. */
   async asksInSession({ scope, send }: CallRequest): Promise<boolean> {
     const session = send && scope.request.headers.get("mcp-session-id");
-    return session ? (await this.#handles.open(session, scope.caller.id))?.name === FORMS : false;
+    return session ? (await this.#handles.open(session, scope.caller.id))?.name === FORMS_SESSION : false;
   }
 }
 
@@ -89,7 +89,7 @@ export function questions(handles: JobHandles): EdgeFeature {
     context: (request, tool) => ({ asks: request.showsForms && tool?.resume !== undefined }),
     // Nothing is stored: the session id itself says that its client shows forms.
     session: async (declared, { caller }) =>
-      abilitiesOf(declared).showsForms ? handles.seal(FORMS, caller.id, Date.now()) : undefined,
+      abilitiesOf(declared).showsForms ? handles.seal(FORMS_SESSION, caller.id, Date.now()) : undefined,
     responseIn(message): ClientResponse | undefined {
       const answer = answerIn(message);
       if (!answer) return undefined;

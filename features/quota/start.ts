@@ -5,7 +5,7 @@ import type { CallerRecord, CallerRecords } from "../../core/jobs/caller-record.
 import type { JobFeature, JobStart } from "../../core/jobs/job-feature.ts";
 import { entryOfJob, entryOfStart } from "../../core/jobs/record-entry.ts";
 import { type Reservation, reservationFor, tagOf } from "../../core/jobs/reservation.ts";
-import { RESERVATION } from "../../core/resonate/codec.ts";
+import { RESERVATION_TAG } from "../../core/resonate/codec.ts";
 import { exceeded } from "./exceeded.ts";
 
 export const quota = ({ limits, of }: CallerRecords): JobFeature => ({
@@ -14,7 +14,7 @@ export const quota = ({ limits, of }: CallerRecords): JobFeature => ({
     const { record } = jobs;
     if (!record) return next();
     const reserved = existing ? undefined : await reserve(start, record, limits);
-    if (reserved) tags[RESERVATION] = tagOf(reserved);
+    if (reserved) tags[RESERVATION_TAG] = tagOf(reserved);
     // If this fails, the job may exist nevertheless: its reservation stays until the record has looked at the promise.
     const promise = await next();
     const isNew = by.requestId !== "" && promise.record.tags[REQUEST_TAG] === by.requestId;

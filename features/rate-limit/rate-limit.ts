@@ -40,13 +40,13 @@ export function createRateLimit(limiter: RateLimiterBinding | undefined, max: nu
   const counts = new Counts();
   return async (key, { weight, of = weight, isDone }) => {
     if (counts.add(key, weight, isDone ? undefined : max) && counts.of(key) <= max) return undefined;
-    return of > max && !isDone ? tooMuch(max, of) : tooManyRequests(String(max), of, counts.secondsLeft);
+    return of > max && !isDone ? tooHeavy(max, of) : tooManyRequests(String(max), of, counts.secondsLeft);
   };
 }
 
 /** For a request that exceeds the limit by itself. */
-const tooMuch = (max: number, weight: number): LimitReached => ({
-  words: `Nothing was done: this request counts as ${weight}, for what it touches, and a caller may make ${max} in ${PERIOD_SECONDS} seconds. Trying again does not help. Ask for at most ${max} at once: for fewer jobs, or for a long range in several shorter ones.`,
+const tooHeavy = (max: number, weight: number): LimitReached => ({
+  message: `Nothing was done: this request counts as ${weight}, for what it touches, and a caller may make ${max} in ${PERIOD_SECONDS} seconds. Trying again does not help. Ask for at most ${max} at once: for fewer jobs, or for a long range in several shorter ones.`,
 });
 
 /** Charges callers for their requests. */
@@ -55,11 +55,11 @@ export const limitRate = (limit: RateLimit): Middleware =>
     const { limitKey, requester, bounds = [] } = c.var;
     const key = limitKey();
     // The request itself, before its body is read; the rest of its weight is charged once it is known.
-    const limited = await limit(key, { weight: 1 });
-    if (limited) return limitedResponse(limited);
+    const limitReached = await limit(key, { weight: 1 });
+    if (limitReached) return limitedResponse(limitReached);
     const chargeStarts = async (count: number) => {
       const tooMany = await limit(key, { weight: count - 1, of: count });
-      if (tooMany) throw new ToolError(tooMany.words);
+      if (tooMany) throw new ToolError(tooMany.message);
     };
     c.set("requester", { ...requester, chargeStarts });
     c.set("bounds", [...bounds, new Meter(limit, key)]);
@@ -79,8 +79,8 @@ class Meter implements RequestBound {
 
   async check({ weight }: RequestCost): Promise<Response | undefined> {
     this.#charged = Math.max(this.#charged, weight);
-    const limited = weight > 1 ? await this.#limit(this.#key, { weight: weight - 1, of: weight }) : undefined;
-    return limited && limitedResponse(limited);
+    const limitReached = weight > 1 ? await this.#limit(this.#key, { weight: weight - 1, of: weight }) : undefined;
+    return limitReached && limitedResponse(limitReached);
   }
 
   renew(scope: RequestScope): void {

@@ -3,7 +3,7 @@
 import type { JournalEntry, JournalRecord } from "../../core/engine/journal.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
-const UNDONE = "recorded work after a failure, which may have undone its steps: they are done again";
+const UNDONE_REASON = "recorded work after a failure, which may have undone its steps: they are done again";
 
 /**
  * The outcomes of the steps of an earlier attempt, by their paths, or why none is kept. None is kept if anything was recorded after
@@ -16,19 +16,19 @@ export async function stepsToKeep(
   records: readonly JournalRecord[],
   stateOf: (path: string) => Promise<PromiseRecord["state"] | undefined>,
 ): Promise<ReadonlyMap<string, JournalRecord> | string> {
-  const own = new Set<string>();
+  const commandsOfJob = new Set<string>();
   /** The batch of records that holds the first failure. It was written before the failure reached the function. */
   let failed: number | undefined;
   for (const { n, event } of records) {
     const batch = event.with ?? n;
-    if (failed !== undefined && batch !== failed) return UNDONE;
-    if (event.kind === "sleep" || event.kind === "ask") own.add(event.op);
+    if (failed !== undefined && batch !== failed) return UNDONE_REASON;
+    if (event.kind === "sleep" || event.kind === "ask") commandsOfJob.add(event.op);
     // An outcome of another job reaches the function before the record that lists it.
     for (const path of event.after ?? []) {
-      const state = own.has(path) ? "resolved" : await stateOf(path);
+      const state = commandsOfJob.has(path) ? "resolved" : await stateOf(path);
       if (state === undefined)
         return `went on after "${path}", a callback of its own or a job that is gone: its steps are done again`;
-      if (state !== "resolved") return UNDONE;
+      if (state !== "resolved") return UNDONE_REASON;
     }
     if (isFailure(event)) failed ??= batch;
   }

@@ -52,15 +52,15 @@ export const resumeTasks = (namespace: string): WorkerFeature => ({
 async function earlierAttempt(earlier: string, run: JobRun, namespace: string): Promise<EarlierAttempt> {
   const { lease, log } = run;
   const journal = await readNewest(new Journal(), earlier, (id) => lease.get(id));
-  const kept = await stepsToKeep(journal.events, async (path) => {
-    const awaited = run.runtime.promiseOf(nameIn(path));
-    return awaited === undefined ? undefined : (await lease.get(awaited))?.state;
+  const keptSteps = await stepsToKeep(journal.events, async (path) => {
+    const awaitedId = run.runtime.promiseOf(nameIn(path));
+    return awaitedId === undefined ? undefined : (await lease.get(awaitedId))?.state;
   });
   const { name } = splitKey(localId(earlier, namespace));
   const id = resumptionId(run.promise.id);
   const known = await lease.get(id);
   const begin = async (): Promise<Resumption> => {
-    if (typeof kept === "string") return { anew: `${name} ${kept}` };
+    if (typeof keptSteps === "string") return { anew: `${name} ${keptSteps}` };
     // The kept steps may hold random values of the earlier attempt.
     const ofEarlier = async () => firstSeed((await lease.get(earlier)) ?? run.promise, (each) => lease.get(each));
     return { from: name, seed: journal.run?.seed ?? (await ofEarlier()) };
@@ -70,6 +70,6 @@ async function earlierAttempt(earlier: string, run: JobRun, namespace: string): 
   const isResumed = "from" in resumption;
   if (!known)
     log.info(isResumed ? { from: resumption.from } : resumption, isResumed ? "job resumed" : "job began anew");
-  if (!isResumed || typeof kept === "string") return { finishedSteps: new Map() };
-  return { finishedSteps: kept, seed: resumption.seed, ...(journal.run && { args: journal.run.args }) };
+  if (!isResumed || typeof keptSteps === "string") return { finishedSteps: new Map() };
+  return { finishedSteps: keptSteps, seed: resumption.seed, ...(journal.run && { args: journal.run.args }) };
 }

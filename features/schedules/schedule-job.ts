@@ -5,7 +5,7 @@ import { splitGeneration } from "../../core/resonate/ids.ts";
 import { canonical, isRecord, jsonOf } from "../../core/resonate/json.ts";
 import { check, jsonText } from "../../core/tools/arguments.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 import { MIN_INTERVAL_SECONDS } from "./min-interval.ts";
 import { type Schedule, schedule } from "./schedule.ts";
@@ -86,7 +86,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
         status: statusOf(promise),
         ...(nextAt !== undefined && { next_at: new Date(nextAt).toISOString() }),
         ...(note !== undefined && { note }),
-        [ABOUT]: { job: promise.name },
+        [ANSWER_SUBJECT]: { job: promise.name },
       };
     },
   });

@@ -13,7 +13,12 @@ import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { startJob } from "../../core/jobs/start.ts";
 import { decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { orUnread, ResonateRefused, ResonateUnavailable, unreadIn } from "../../core/resonate/connection/failures.ts";
+import {
+  orIfUndecryptable,
+  ResonateRefused,
+  ResonateUnavailable,
+  undecryptableIn,
+} from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { escapeId, splitGeneration } from "../../core/resonate/ids.ts";
 import type { ObjectSql, SqlValue } from "../../core/resonate/object-storage.ts";
@@ -125,14 +130,14 @@ export class Schedules {
       wanted.add(await schedule.name(spec));
       await startJob(store, schedule as Job, spec, Date.now()).catch((error) => {
         // The others are made all the same.
-        if (!(error instanceof NotStarted) && !unreadIn(error)) throw error;
+        if (!(error instanceof NotStarted) && !undecryptableIn(error)) throw error;
         refuse(error.message);
       });
     }
     for (const { id } of this.#options.sql.all("SELECT id FROM schedules")) {
       const name = this.#options.record.nameOf(String(id));
       if (isOfDefinition(name) && !wanted.has(splitGeneration(name).base))
-        await store.cancel(name).catch(orUnread(undefined));
+        await store.cancel(name).catch(orIfUndecryptable(undefined));
     }
   }
 

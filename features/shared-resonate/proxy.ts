@@ -13,11 +13,11 @@ import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
 const MAX_ROWS_BYTES = 32 * 1024 * 1024;
 
-const OPERATE = "/operate/";
-const CALLERS = `${OPERATE}callers`;
+const OPERATE_PATH = "/operate/";
+const CALLERS = `${OPERATE_PATH}callers`;
 
 /** The commands in the audit log, by a request that each of them makes. They read, replace or remove what the server keeps. */
-const COMMANDS: Readonly<Record<string, string>> = {
+const AUDITED_COMMANDS: Readonly<Record<string, string>> = {
   "GET rows": "backup",
   "GET callers": "backup",
   "POST bucket": "backup",
@@ -41,7 +41,7 @@ export interface ProxyOptions {
   tokens: Tokens;
   tries: RefusedTries;
   /** Notes that an operator gives a command; undefined in a deployment that keeps no audit log. */
-  note: ((who: string, command: string, about: object) => Promise<unknown>) | undefined;
+  note: ((who: string, command: string, details: object) => Promise<unknown>) | undefined;
 }
 
 /** The rows of the callers' objects. */
@@ -63,7 +63,7 @@ export async function passOn(request: Request, resonate: ResonateNamespace, opti
     if (authorized.status !== 401) options.tries.add(request);
     return authorized;
   }
-  if (path.startsWith(OPERATE)) await noteCommand(request, path, options);
+  if (path.startsWith(OPERATE_PATH)) await noteCommand(request, path, options);
   const response = await fetchFrom(resonate)(new Request(`http://resonate/public${path}${search}`, authorized));
   return new Response(response.body, response); // a copy, whose headers can be changed
 }
@@ -72,12 +72,15 @@ export async function passOn(request: Request, resonate: ResonateNamespace, opti
 async function authorizedIn(request: Request, path: string, tokens: Tokens): Promise<Request | Response> {
   const { method, headers } = request;
   const isCall = path === "" || path === "/";
-  const isOperators = path.startsWith(OPERATE);
+  const isOperators = path.startsWith(OPERATE_PATH);
   const isPoll = method === "GET" && /^\/poll\/[^/]+\/[^/]+$/.test(path);
   if (!isPoll && !isOperators && !(isCall && method === "POST")) return new Response(null, { status: 404 });
   const maxBytes = isOperators ? MAX_ROWS_BYTES : MAX_REQUEST_BYTES;
-  const listed = [...tokensIn(tokens.OPERATOR_TOKENS), ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS))];
-  const isKnown = async (of: string) => holderOf(await sha256Of(of), listed) !== undefined;
+  const acceptedTokens = [
+    ...tokensIn(tokens.OPERATOR_TOKENS),
+    ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS)),
+  ];
+  const isKnown = async (of: string) => holderOf(await sha256Of(of), acceptedTokens) !== undefined;
   const token = bearerIn(headers);
   if (!isCall && Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   if (!isCall) return token !== undefined && (await isKnown(token)) ? request : unauthorized();
@@ -118,12 +121,14 @@ export async function serveRows(
 
 /** Notes which operator gives a command, before it is done. */
 async function noteCommand({ method, url, headers }: Request, path: string, { tokens, note }: ProxyOptions) {
-  const command = COMMANDS[`${method} ${path.slice(OPERATE.length)}`];
+  const command = AUDITED_COMMANDS[`${method} ${path.slice(OPERATE_PATH.length)}`];
   if (!command || !note) return;
   const query = new URL(url).searchParams;
-  const about = ["caller", "time", "bookmark"].filter((name) => query.has(name)).map((name) => [name, query.get(name)]);
+  const details = ["caller", "time", "bookmark"]
+    .filter((name) => query.has(name))
+    .map((name) => [name, query.get(name)]);
   const who = holderOf(await sha256Of(bearerIn(headers) ?? ""), tokensIn(tokens.OPERATOR_TOKENS));
-  await note(who ?? "operator", command, Object.fromEntries(about));
+  await note(who ?? "operator", command, Object.fromEntries(details));
 }
 
 const tooLarge = (maxBytes: number) => new Response(`A request may have ${maxBytes} bytes`, { status: 413 });

@@ -45,7 +45,7 @@ export class LimitSlot {
   /** The number of the promise that is known or expected to be the last. */
   #link = 1;
   /** When `#link` was last confirmed, by `performance.now()`. */
-  #knownAt = performance.now();
+  #checkedAt = performance.now();
   #isTaken = false;
   /** How long an attempt in this slot may take, in milliseconds, and until when one may begin, by `performance.now()`. */
   #time = 0;
@@ -66,7 +66,7 @@ export class LimitSlot {
   reserve(time: number): Promise<boolean> {
     return this.#take(MAX_SLOT_USE_MS + time + SLOT_MARGIN_MS, time + SLOT_MARGIN_MS, (length) => {
       this.#time = time;
-      this.#until = this.#knownAt + Math.min(MAX_SLOT_USE_MS, length - time - SLOT_MARGIN_MS / 2);
+      this.#until = this.#checkedAt + Math.min(MAX_SLOT_USE_MS, length - time - SLOT_MARGIN_MS / 2);
     });
   }
 
@@ -79,7 +79,7 @@ export class LimitSlot {
   }
 
   /** Must be called when the reservation has timed out by itself. */
-  over(): void {
+  noteTimeout(): void {
     this.#link += 1;
   }
 
@@ -88,10 +88,10 @@ export class LimitSlot {
     const { client, leaseTime } = this.#host;
     if (this.#isTaken && (await this.#isHeldElsewhere())) return false;
     this.#isTaken = false;
-    if (performance.now() - this.#knownAt > MAX_TRUST_MS) this.#link = 1;
+    if (performance.now() - this.#checkedAt > MAX_TRUST_MS) this.#link = 1;
     const by = crypto.randomUUID();
     for (; ; this.#link += 1) {
-      this.#knownAt = performance.now();
+      this.#checkedAt = performance.now();
       const timeoutAt = Math.ceil(Date.now() + this.#host.skew + lasting);
       const action = childOf(this.#id(), timeoutAt, { param: { by } });
       const record = await client.call(action, undefined, leaseTime);

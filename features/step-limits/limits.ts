@@ -42,7 +42,7 @@ interface WaitingAttempt {
   limit: Limit;
   /** Its turn among the attempts of all callers: higher goes first. */
   priority: number;
-  resolve(free: () => void): void;
+  resolve(release: () => void): void;
   reject(error: unknown): void;
 }
 
@@ -56,11 +56,11 @@ class LimitQueue {
   readonly #slots: LimitSlot[] = [];
   readonly #reserved = new Set<LimitSlot>();
   #isFilling = false;
-  #freed = Promise.withResolvers<void>();
+  #slotFreed = Promise.withResolvers<void>();
 
   constructor(id: string, host: LimitHost) {
     this.#id = id;
-    this.#host = { ...host, skew: 0, onFreed: () => this.#freed.resolve() };
+    this.#host = { ...host, skew: 0, onFreed: () => this.#slotFreed.resolve() };
   }
 
   take(limit: Limit, owner: string, signal: AbortSignal): Promise<() => void> {
@@ -72,9 +72,9 @@ class LimitQueue {
       const waiting: WaitingAttempt = {
         limit,
         priority: this.#turns.next(owner),
-        resolve: (free) => {
+        resolve: (release) => {
           signal.removeEventListener("abort", leave);
-          resolve(free);
+          resolve(release);
         },
         reject,
       };
@@ -89,10 +89,10 @@ class LimitQueue {
     this.#isFilling = true;
     try {
       for (let next = this.#next(); next; next = this.#next()) {
-        this.#freed = Promise.withResolvers();
+        this.#slotFreed = Promise.withResolvers();
         const slot = await this.#reserve(next.limit);
         if (slot) this.#use(slot);
-        else await Promise.race([this.#freed.promise, pause(TRY_AGAIN_AFTER_MS)]);
+        else await Promise.race([this.#slotFreed.promise, pause(TRY_AGAIN_AFTER_MS)]);
       }
     } catch (error) {
       for (const { reject } of this.#waiting)
@@ -110,7 +110,7 @@ class LimitQueue {
     this.#waiting.delete(next);
     const { per } = next.limit;
     const ended = per === undefined ? () => this.#use(slot) : () => {};
-    if (per !== undefined) machineClock.after(per, () => void this.#free(slot, slot.over()));
+    if (per !== undefined) machineClock.after(per, () => void this.#free(slot, slot.noteTimeout()));
     this.#turns.began(next.priority);
     next.resolve(ended);
   }
@@ -119,7 +119,7 @@ class LimitQueue {
   async #free(slot: LimitSlot, over: Promise<void> | void): Promise<void> {
     await over;
     this.#reserved.delete(slot);
-    this.#freed.resolve();
+    this.#slotFreed.resolve();
     if (this.#waiting.size > 0) void this.#fill();
   }
 

@@ -41,8 +41,8 @@ async function waitForLimits(
   take: TakeLimit,
 ): Promise<(() => void) | undefined> {
   const { owner, signal } = step;
-  const concurrency = checked(path, options.concurrency);
-  const rate = checked(path, options.rate);
+  const concurrency = checkedLimit(path, options.concurrency);
+  const rate = checkedLimit(path, options.rate);
   const place = concurrency && { ...concurrency, time: timeoutMs + (rate ? MAX_PLACE_WHILE_WAITING_MS : 0) };
   for (;;) {
     const leave = place && (await take(place, owner, signal));
@@ -61,13 +61,13 @@ async function waitForLimits(
   }
 }
 
-type AskedLimit = NonNullable<StepOptions["concurrency"] | StepOptions["rate"]> & { per?: number };
+type LimitOption = NonNullable<StepOptions["concurrency"] | StepOptions["rate"]> & { per?: number };
 
 /** @throws {NondeterminismError} for a limit under which no attempt would ever begin */
-function checked<T extends AskedLimit>(path: string, asked: T | undefined): T | undefined {
-  if (!asked) return undefined;
-  const { name, limit, per = 1 } = asked;
-  if (typeof name === "string" && name !== "" && Number.isSafeInteger(limit) && limit >= 1 && per >= 1) return asked;
+function checkedLimit<T extends LimitOption>(path: string, option: T | undefined): T | undefined {
+  if (!option) return undefined;
+  const { name, limit, per = 1 } = option;
+  if (typeof name === "string" && name !== "" && Number.isSafeInteger(limit) && limit >= 1 && per >= 1) return option;
   throw new NondeterminismError(
     `step "${path}": a concurrency takes { name, limit }, a rate { name, limit, per }: a limit from 1 on, and milliseconds`,
   );

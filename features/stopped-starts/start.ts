@@ -2,12 +2,12 @@
 import { NotStarted } from "../../core/author/job.ts";
 import type { JobFeature } from "../../core/jobs/job-feature.ts";
 
-const STOPPED = "the operator of this server has stopped new jobs for now: try again later";
+const STOPPED_MESSAGE = "the operator of this server has stopped new jobs for now: try again later";
 
 /** `areStopped`: the operators' setting, which may be some seconds old. */
 export const stoppedStarts = (areStopped: () => Promise<boolean>): JobFeature => ({
   async start({ name, existing, jobs }, next) {
-    if (!existing && (await areStopped()) && !(await jobs.get(name))) throw new NotStarted(STOPPED);
+    if (!existing && (await areStopped()) && !(await jobs.get(name))) throw new NotStarted(STOPPED_MESSAGE);
     return next();
   },
   needsJob: () => true,

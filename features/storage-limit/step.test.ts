@@ -4,8 +4,8 @@ import { type Context, HOUR, type JobContext } from "../../core/author/context.t
 import { LEFT_OUT } from "../../core/author/event.ts";
 import { decodeValue } from "../../core/resonate/codec.ts";
 import { outputId } from "../../core/resonate/ids.ts";
-import { MOST_OF_A_JOB } from "../../core/resonate/size.ts";
-import { JOB, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { MAX_JOB_BYTES } from "../../core/resonate/size.ts";
+import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 
 const kept = "x".repeat(49_000);
 
@@ -75,10 +75,10 @@ test("an output that the job has no room for leaves a placeholder, which readers
     await ctx.emit("x".repeat(49_000)).catch(() => ctx.emit("a little"));
     await ctx.sleep("a while", HOUR);
   });
-  simulated.journal.storedBytes = MOST_OF_A_JOB - 40_000;
+  simulated.journal.storedBytes = MAX_JOB_BYTES - 40_000;
   await simulated.execute();
   const outputs = [1, 2, 3].map((n) => {
-    const promise = simulated.sim.get(outputId(JOB, n));
+    const promise = simulated.sim.get(outputId(JOB_NAME, n));
     return promise && decodeValue(promise.param);
   });
   expect(outputs).toEqual([LEFT_OUT, "a little", undefined]);

@@ -1,7 +1,7 @@
 /** Refuses records beyond what a job may store. */
 import { RecordRefused } from "../../core/engine/step-feature.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { MOST_OF_A_JOB } from "../../core/resonate/size.ts";
+import { MAX_JOB_BYTES } from "../../core/resonate/size.ts";
 
 /** More than any record has. */
 const MAX_RECORD_BYTES = 2_000_000;
@@ -11,11 +11,11 @@ const SMALL_RECORD_BYTES = 2_000;
 
 export const jobStorageLimit: WorkerFeature = {
   name: "storage-limit",
-  recordFromBytes: MOST_OF_A_JOB - MAX_RECORD_BYTES,
+  recordFromBytes: MAX_JOB_BYTES - MAX_RECORD_BYTES,
   record({ bytes, storedBytes }, next) {
-    if (bytes <= SMALL_RECORD_BYTES || storedBytes + bytes <= MOST_OF_A_JOB) return next();
+    if (bytes <= SMALL_RECORD_BYTES || storedBytes + bytes <= MAX_JOB_BYTES) return next();
     throw new RecordRefused(
-      `the job has stored ${MOST_OF_A_JOB} bytes, as many as one may. Put the data where it belongs (a bucket, a database) and ` +
+      `the job has stored ${MAX_JOB_BYTES} bytes, as many as one may. Put the data where it belongs (a bucket, a database) and ` +
         "store its address, or divide the work into several jobs",
     );
   },

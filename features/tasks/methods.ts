@@ -1,6 +1,6 @@
 /** The methods of the Tasks extension. */
 import type { CallRequest } from "../../core/tools/call-feature.ts";
-import { promiseOf, unknownTask } from "../../core/tools/job-handles.ts";
+import { promiseOf, unknownTaskError } from "../../core/tools/job-handles.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Method } from "../../core/tools/method.ts";
 import { getTask, missingTasksCapability, type TaskService } from "./service.ts";
@@ -10,7 +10,7 @@ type Handle = (taskId: unknown, request: CallRequest) => Promise<object>;
 export function taskMethods(service: TaskService): Record<string, Method> {
   const { handles, answer } = service;
   /** The client's capabilities are checked before the parameters. */
-  const handled = (handle: Handle): NonNullable<Method["handle"]> => {
+  const withHandle = (handle: Handle): NonNullable<Method["handle"]> => {
     return async ({ taskId }, request) => {
       if (!request.declaresTasks) throw missingTasksCapability();
       return handle(taskId, request);
@@ -22,24 +22,24 @@ export function taskMethods(service: TaskService): Record<string, Method> {
       form: { params: ["taskId"], namedBy: "taskId" },
       era: "modern",
       cost: () => ({ access: ["read"] }),
-      handle: handled((taskId, { scope, signal, showsForms }) =>
+      handle: withHandle((taskId, { scope, signal, showsForms }) =>
         getTask(service, taskId, { caller: scope.caller, store: scope.store, signal, showsForms }),
       ),
     },
     "tasks/cancel": {
       era: "modern",
       cost: writes,
-      handle: handled(async (taskId, { scope, signal }) => {
+      handle: withHandle(async (taskId, { scope, signal }) => {
         const { caller, store } = scope;
         const { name } = await promiseOf(handles, taskId, { caller, store, signal });
-        if (!(await store.cancel(name))) throw unknownTask();
+        if (!(await store.cancel(name))) throw unknownTaskError();
         return {};
       }),
     },
     "tasks/update": {
       era: "modern",
       cost: writes,
-      handle: handled(async (taskId, { scope, signal, rawResponses }) => {
+      handle: withHandle(async (taskId, { scope, signal, rawResponses }) => {
         const { caller, store } = scope;
         if (!rawResponses) throw noResponses();
         const promise = await promiseOf(handles, taskId, { caller, store, signal });

@@ -5,7 +5,7 @@ import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { type HandleRequest, type JobHandles, promiseOf } from "../../core/tools/job-handles.ts";
-import { type CallToolResult, ErrorCode, ProtocolError, TASKS } from "../../core/tools/mcp.ts";
+import { type CallToolResult, ErrorCode, ProtocolError, TASKS_EXTENSION } from "../../core/tools/mcp.ts";
 import { referringIn } from "../../core/tools/present.ts";
 import type { EdgeLog } from "../../functions/http/log.ts";
 import { outageIn } from "../../functions/http/outage.ts";
@@ -13,7 +13,12 @@ import { type DetailedTask, detailedTask } from "./task.ts";
 
 /** Shows the files of a result, in lines and links. */
 export interface FileLinks {
-  shown<Result extends CallToolResult>(result: Result, value: unknown, caller: Caller, links: boolean): Promise<Result>;
+  withFileLinks<Result extends CallToolResult>(
+    result: Result,
+    value: unknown,
+    caller: Caller,
+    links: boolean,
+  ): Promise<Result>;
 }
 
 /** The parts of an edge that task methods work with. */
@@ -31,11 +36,11 @@ export interface TaskService {
     signal?: AbortSignal,
   ): Promise<{ key: string; reason: string } | undefined>;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
-  kept: number | undefined;
+  retentionMs: number | undefined;
 }
 
 export function missingTasksCapability(): ProtocolError {
-  const data = { requiredCapabilities: { extensions: { [TASKS]: {} } } };
+  const data = { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } };
   const message = "Missing required client capabilities: extensions";
   return new ProtocolError(ErrorCode.MissingRequiredClientCapability, message, data);
 }
@@ -51,7 +56,12 @@ export function getTask(
     const promise = await withMedia(store, await promiseOf(service.handles, taskId, request), signal);
     const current = await currentJobOf(store, promise, signal, "recent");
     const page = await service.urlOf(promise.name, caller);
-    const task = detailedTask(String(taskId), current, { now: Date.now(), showsForms, kept: service.kept, page });
+    const task = detailedTask(String(taskId), current, {
+      now: Date.now(),
+      showsForms,
+      retentionMs: service.retentionMs,
+      page,
+    });
     return { ...(await withFiles(service, task, promise, caller)) };
   };
   return orUnavailable(service, read());
@@ -69,8 +79,8 @@ export async function withFiles(
 ): Promise<DetailedTask> {
   const referring = task.status === "completed" && referringIn(task.result, job);
   if (task.status !== "completed" || filesIn(referring, 1).length === 0) return task;
-  const shown = (await files()).shown(task.result, referring, caller, true);
-  return { ...task, result: await shown };
+  const withFileLinks = (await files()).withFileLinks(task.result, referring, caller, true);
+  return { ...task, result: await withFileLinks };
 }
 
 /** @throws {ProtocolError} -32603 when the Resonate server cannot be asked */
@@ -91,7 +101,7 @@ export async function orUnavailable<Result>({ log }: TaskService, answer: Promis
  * @param note what else there is to say about the call
  */
 export async function createTask(
-  { handles, kept, urlOf }: TaskService,
+  { handles, retentionMs, urlOf }: TaskService,
   caller: Caller,
   promise: DurablePromise,
   note: string | undefined,
@@ -100,7 +110,7 @@ export async function createTask(
   // The result is not part of a created task, even of one that has ended: clients collect it with `tasks/get`.
   const page = await urlOf(promise.name, caller);
   const { result, error, inputRequests, ...task } = {
-    ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, kept, page }),
+    ...detailedTask(taskId, withoutFeed(promise), { now: Date.now(), showsForms: false, retentionMs, page }),
   } as Record<string, unknown>;
   const statusMessage = [note, task.statusMessage].filter(Boolean).join("\n");
   const _meta = { job_name: promise.name, ...(page && { view_url: page }) };

@@ -7,10 +7,10 @@ import { type CurrentJob, currentJobOf, doingOf } from "../../core/jobs/current-
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import type { Settlement } from "../../core/jobs/settlements.ts";
-import { mayTell } from "../../core/jobs/status.ts";
+import { mayShow } from "../../core/jobs/status.ts";
 import { followPromises } from "../../core/jobs/waiting/follow.ts";
 import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { abilitiesOf, type Declared } from "../../core/tools/abilities.ts";
+import { abilitiesOf, type DeclaredCapabilities } from "../../core/tools/abilities.ts";
 import { withMedia } from "../../core/tools/answers.ts";
 import { findPromise } from "../../core/tools/job-handles.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
@@ -46,8 +46,8 @@ export async function subscribe(
   const response = await sdk();
   if (!isStream(response)) return response;
   const { id, params } = message;
-  const wanted = Object(params.notifications);
-  if (!("taskIds" in wanted) && !(watch && "resourceSubscriptions" in wanted)) return response;
+  const filter = Object(params.notifications);
+  if (!("taskIds" in filter) && !(watch && "resourceSubscriptions" in filter)) return response;
   const over = response.body?.cancel();
   // The slot is kept for the stream that follows.
   scope.slot();
@@ -59,14 +59,14 @@ export async function subscribe(
     return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: reason });
   }
   // The SDK has checked their form.
-  const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: Declared }) };
+  const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: DeclaredCapabilities }) };
   const { declaresTasks, showsForms } = abilitiesOf(declared);
-  const { taskIds: asked, resourceSubscriptions: uris } = notifications;
-  if (asked && !declaresTasks) return jsonRpcError(id, missingTasksCapability(), 400);
+  const { taskIds: requestedIds, resourceSubscriptions: uris } = notifications;
+  if (requestedIds && !declaresTasks) return jsonRpcError(id, missingTasksCapability(), 400);
 
-  let tasks: Watched[];
+  let tasks: WatchedTask[];
   try {
-    tasks = await findTasks(service, scope, [...new Set(asked)]);
+    tasks = await findTasks(service, scope, [...new Set(requestedIds)]);
   } catch (error) {
     if (error instanceof ProtocolError) return jsonRpcError(id, error);
     throw error;
@@ -77,13 +77,13 @@ export async function subscribe(
       const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
       notify("notifications/subscriptions/acknowledged", {
         notifications: {
-          ...(asked && { taskIds: tasks.map(({ taskId }) => taskId) }),
+          ...(requestedIds && { taskIds: tasks.map(({ taskId }) => taskId) }),
           ...(watch && uris.length > 0 && { resourceSubscriptions: uris }),
         },
       });
       const onChange = async (task: DetailedTask, promise: DurablePromise) =>
         notify("notifications/tasks", await withFiles(service, task, promise, scope.caller));
-      const audience = { showsForms, kept: service.kept };
+      const audience = { showsForms, retentionMs: service.retentionMs };
       const onUpdated = (uri: string) => notify("notifications/resources/updated", { uri });
       await Promise.all([watchTasks(scope.store, tasks, audience, onChange, signal), watch?.(uris, signal, onUpdated)]);
       // All tasks have ended; by the protocol, the response to the request says that nothing more will come.
@@ -99,8 +99,12 @@ export async function subscribe(
 }
 
 /** The tasks of these ids that exist. */
-async function findTasks(service: TaskService, scope: RequestScope, taskIds: readonly string[]): Promise<Watched[]> {
-  const find = async (taskId: string): Promise<Watched[]> => {
+async function findTasks(
+  service: TaskService,
+  scope: RequestScope,
+  taskIds: readonly string[],
+): Promise<WatchedTask[]> {
+  const find = async (taskId: string): Promise<WatchedTask[]> => {
     const promise = await findPromise(service.handles, taskId, { caller: scope.caller, store: scope.store });
     if (!promise) return [];
     return [{ taskId, name: promise.name, page: await service.urlOf(promise.name, scope.caller) }];
@@ -114,7 +118,7 @@ function jsonRpcError(id: string | number, error: { code: number; message: strin
 }
 
 /** A task that is watched, and the name of its job. */
-interface Watched {
+interface WatchedTask {
   taskId: string;
   name: string;
   /** The address of the job's page, which is the same in each report. */
@@ -130,7 +134,7 @@ type OnChange = (task: DetailedTask, promise: DurablePromise) => Promise<void>;
  */
 async function watchTasks(
   store: RemoteStore,
-  tasks: readonly Watched[],
+  tasks: readonly WatchedTask[],
   audience: Omit<Audience, "now" | "page">,
   onChange: OnChange,
   signal: AbortSignal,
@@ -139,7 +143,7 @@ async function watchTasks(
   const allEnded = new AbortController();
   const over = AbortSignal.any([signal, allEnded.signal]);
   const watchers = new Map(tasks.map((task) => [task.name, watcher(store, task, audience, onChange, over)]));
-  const look = async (name: string, channel: Channel | undefined) => {
+  const check = async (name: string, channel: Channel | undefined) => {
     if (!(await watchers.get(name)?.(channel))) return;
     watchers.delete(name);
     if (watchers.size === 0) allEnded.abort();
@@ -148,8 +152,8 @@ async function watchTasks(
   await followPromises(
     {
       open: (onNews, until) => store.open(names, onNews, until),
-      look: (channel) => Promise.all([...watchers.keys()].map((name) => look(name, channel))),
-      onNews: ({ name }: Settlement, channel) => look(name, channel),
+      check: (channel) => Promise.all([...watchers.keys()].map((name) => check(name, channel))),
+      onNews: ({ name }: Settlement, channel) => check(name, channel),
     },
     over,
   );
@@ -161,37 +165,38 @@ async function watchTasks(
  */
 function watcher(
   store: RemoteStore,
-  { taskId, name, page }: Watched,
+  { taskId, name, page }: WatchedTask,
   audience: Omit<Audience, "now" | "page">,
   onChange: OnChange,
   signal: AbortSignal,
 ): (channel: Channel | undefined) => Promise<boolean> {
   let last: Promise<unknown> = Promise.resolve();
-  let reported: string | undefined;
+  let lastReported: string | undefined;
 
-  const look = async (channel: Channel | undefined) => {
-    const current = await (channel ? listenAndRead(store, name, channel, signal) : read(store, name, signal));
+  const check = async (channel: Channel | undefined) => {
+    const current = await (channel ? listenAndRead(store, name, channel, signal) : currentJob(store, name, signal));
     if (!current) return true;
     const promise = await withMedia(store, current.promise, signal);
     const task = detailedTask(taskId, { ...current, promise }, { ...audience, page, now: Date.now() });
-    const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changing } = task;
-    const report = JSON.stringify(changing);
+    const { taskId: _, createdAt, ttlMs, pollIntervalMs, lastUpdatedAt, ...changes } = task;
+    const report = JSON.stringify(changes);
     // The client knows already that the task is working.
-    const isNews = reported !== undefined || task.status !== "working" || doingOf(current, Date.now()) !== undefined;
+    const isNews =
+      lastReported !== undefined || task.status !== "working" || doingOf(current, Date.now()) !== undefined;
     // The files' addresses differ each time, and are no news.
-    if (isNews && report !== reported) await onChange(task, promise);
-    reported = report;
+    if (isNews && report !== lastReported) await onChange(task, promise);
+    lastReported = report;
     return current.promise.state !== "pending";
   };
 
   return (channel) => {
-    const next = last.catch(() => {}).then(() => look(channel));
+    const next = last.catch(() => {}).then(() => check(channel));
     last = next;
     return next;
   };
 }
 
-async function read(store: RemoteStore, name: string, signal: AbortSignal): Promise<CurrentJob | undefined> {
+async function currentJob(store: RemoteStore, name: string, signal: AbortSignal): Promise<CurrentJob | undefined> {
   const promise = await store.get(name, signal);
   return promise && currentJobOf(store, promise, signal);
 }
@@ -207,7 +212,7 @@ async function listenAndRead(
     const promise = await store.listen(name, channel, signal);
     if (!promise) return undefined;
     const current = await currentJobOf(store, promise, signal);
-    if (!mayTell(promise, Date.now())) return current;
+    if (!mayShow(promise, Date.now())) return current;
     const moved = await Promise.all([
       store.feeds.listenToEntry(promise, current.feed.n + 1, channel, signal),
       ...[...current.questions.values()].map(({ promiseId }) => store.feeds.listen(promiseId, channel, signal)),

@@ -19,11 +19,11 @@ const job = (keep: string | undefined) => ({
   record: { tags: keep === undefined ? {} : { [RETENTION_TAG]: keep } },
 });
 
-const ttl = (promise: object, kept: number | undefined) =>
+const ttl = (promise: object, retentionMs: number | undefined) =>
   detailedTask("an id", withoutFeed(promise as DurablePromise), {
     now: BEGAN,
     showsForms: false,
-    kept,
+    retentionMs,
     page: undefined,
   }).ttlMs;
 

@@ -7,7 +7,7 @@ import { RETENTION_TAG } from "../../core/resonate/codec.ts";
 import { answersOf } from "../../core/tools/answers.ts";
 import type { RpcFailure } from "../../core/tools/content.ts";
 import { type CallToolResult, ErrorCode } from "../../core/tools/mcp.ts";
-import { ABOUT, presentJob } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT, presentJob } from "../../core/tools/present.ts";
 
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";
@@ -41,7 +41,7 @@ export interface Audience {
   /** Whether a question may be put to the client. */
   showsForms: boolean;
   /** How long jobs are kept after their end by default, in milliseconds; undefined: forever, or not known. */
-  kept: number | undefined;
+  retentionMs: number | undefined;
   /** The address of the job's page, for its caller; undefined in a deployment without links. */
   page: string | undefined;
 }
@@ -56,14 +56,14 @@ const withPage = (message: string, page: string | undefined) =>
 export function detailedTask(
   taskId: string,
   current: CurrentJob,
-  { now, showsForms, kept, page }: Audience,
+  { now, showsForms, retentionMs, page }: Audience,
 ): DetailedTask {
   const { promise, questions, updatedAt } = current;
   const base: TaskBase = {
     taskId,
     createdAt: new Date(promise.createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
-    ttlMs: ttlOf(promise, kept),
+    ttlMs: ttlOf(promise, retentionMs),
   };
   switch (promise.state) {
     case "pending": {
@@ -92,10 +92,14 @@ export function detailedTask(
  * How long a task lives from its creation, in milliseconds: until its end, or its deadline while it runs, and then for its
  * retention. Null: forever, or until somebody removes it.
  */
-function ttlOf({ record, createdAt, settledAt, timeoutAt }: DurablePromise, kept: number | undefined): number | null {
-  const keep = record.tags[RETENTION_TAG];
-  const after = keep === undefined ? kept : keep === "forever" ? undefined : Number(keep);
-  return after === undefined ? null : Math.round((settledAt ?? timeoutAt) - createdAt + after);
+function ttlOf(
+  { record, createdAt, settledAt, timeoutAt }: DurablePromise,
+  defaultRetentionMs: number | undefined,
+): number | null {
+  const retention = record.tags[RETENTION_TAG];
+  const retentionMs =
+    retention === undefined ? defaultRetentionMs : retention === "forever" ? undefined : Number(retention);
+  return retentionMs === undefined ? null : Math.round((settledAt ?? timeoutAt) - createdAt + retentionMs);
 }
 
 const failed = (base: TaskBase, { code, message, data }: RpcFailure): DetailedTask => {
@@ -110,7 +114,7 @@ function completed(base: TaskBase, promise: DurablePromise): DetailedTask {
   const answer = presentJob(promise);
   const result = {
     ...answer,
-    content: [...answer.content, ...(answer[ABOUT]?.media ?? []), ...(answer[ABOUT]?.links ?? [])],
+    content: [...answer.content, ...(answer[ANSWER_SUBJECT]?.media ?? []), ...(answer[ANSWER_SUBJECT]?.links ?? [])],
   };
   return { ...base, status: "completed", result: { resultType: "complete", ...result } };
 }

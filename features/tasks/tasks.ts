@@ -1,7 +1,7 @@
 /** The Tasks extension: calls whose job clients follow as a task, and the methods for that. */
 import type { EdgeFeature } from "../../core/feature.ts";
 import type { CallFeature } from "../../core/tools/call-feature.ts";
-import { TASKS } from "../../core/tools/mcp.ts";
+import { TASKS_EXTENSION } from "../../core/tools/mcp.ts";
 import type { Method } from "../../core/tools/method.ts";
 import { isInputRequired } from "../../core/tools/present.ts";
 import { taskMethods } from "./methods.ts";
@@ -12,7 +12,7 @@ export const tasks = (service: TaskService, listen: Method): EdgeFeature => ({
   name: "tasks",
   ...taskCalls(service),
   methods: { ...taskMethods(service), "subscriptions/listen": listen },
-  capabilities: (era) => (era === "modern" ? { extensions: { [TASKS]: {} } } : {}),
+  capabilities: (era) => (era === "modern" ? { extensions: { [TASKS_EXTENSION]: {} } } : {}),
 });
 
 const taskCalls = (service: TaskService): CallFeature => ({
@@ -25,7 +25,7 @@ const taskCalls = (service: TaskService): CallFeature => ({
       if (!declaresTasks) return next();
       const started = await start(args, context);
       if (isInputRequired(started)) return started;
-      scope.line.job = scope.store.logName(started.name);
+      scope.requestLog.job = scope.store.logName(started.name);
       return createTask(service, scope.caller, started, note);
     };
   },

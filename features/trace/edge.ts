@@ -10,15 +10,15 @@ export function traces(exportSpan?: (span: RequestSpan) => Promise<void>): EdgeF
   return {
     name: "trace",
     async middleware(c, next) {
-      const given = c.req.header("traceparent");
+      const traceparent = c.req.header("traceparent");
       const isExported = exportSpan !== undefined && c.req.path === "/mcp";
-      if (given === undefined && !isExported) return next();
-      const { line } = c.var;
-      line.trace = (isExported ? spanBelow : callersOwn)(traceparentIn(given));
-      c.set("requester", { ...c.var.requester, traceparent: () => line.trace?.traceparent });
+      if (traceparent === undefined && !isExported) return next();
+      const { requestLog } = c.var;
+      requestLog.trace = (isExported ? spanBelow : callersOwn)(traceparentIn(traceparent));
+      c.set("requester", { ...c.var.requester, traceparent: () => requestLog.trace?.traceparent });
       if (isExported)
-        line.onWritten((entry) => {
-          const { trace } = line;
+        requestLog.onWritten((entry) => {
+          const { trace } = requestLog;
           if (trace?.traceparent.endsWith("1")) c.executionCtx.waitUntil(exportSpan({ ...entry, ...trace }));
         });
       return next();
@@ -28,7 +28,7 @@ export function traces(exportSpan?: (span: RequestSpan) => Promise<void>): EdgeF
       const parent = _meta?.traceparent === undefined ? undefined : traceparentIn(_meta.traceparent);
       if (parent === undefined) return;
       const trace = traceOf(parent);
-      scope.line.trace = trace;
+      scope.requestLog.trace = trace;
       scope.store = scope.store.with({ traceparent: () => trace?.traceparent });
     },
   };
@@ -40,9 +40,9 @@ const callersOwn = (parent: string | undefined): RequestTrace | undefined =>
 
 /** A span of the request itself, below the one of the caller if it names one. */
 function spanBelow(parent: string | undefined): RequestTrace {
-  const own = crypto.randomUUID().replaceAll("-", "");
+  const newTrace = crypto.randomUUID().replaceAll("-", "");
   return {
-    traceparent: `${parent?.slice(0, 36) ?? `00-${own}-`}${own.slice(16)}-${parent?.slice(53) ?? "01"}`,
+    traceparent: `${parent?.slice(0, 36) ?? `00-${newTrace}-`}${newTrace.slice(16)}-${parent?.slice(53) ?? "01"}`,
     parent,
   };
 }

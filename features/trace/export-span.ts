@@ -32,27 +32,27 @@ const MAX_WAITING_SPANS = 500;
 const [SERVER, ERROR] = [2, 2];
 
 /** The spans of this isolate that wait to be sent. */
-let gathered: object[] = [];
+let gatheredSpans: object[] = [];
 
 /** Sends a span with others of about the same time. Spans that cannot be sent are lost. */
 export async function exportSpan(span: RequestSpan, env: TraceEnv): Promise<void> {
-  if (gathered.length < MAX_WAITING_SPANS) gathered.push(otlp(span, Date.now()));
+  if (gatheredSpans.length < MAX_WAITING_SPANS) gatheredSpans.push(otlp(span, Date.now()));
   // No request may wait for the promise of another one, so the first that wakes up sends all spans.
   await pause(GATHER_MS);
-  const spans = gathered;
+  const spans = gatheredSpans;
   if (spans.length === 0) return;
-  gathered = [];
+  gatheredSpans = [];
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint = "", OTEL_EXPORTER_OTLP_HEADERS: more = "" } = env;
   const headers = headersIn(more);
   const resource = { attributes: attributesOf({ "service.name": env.OTEL_SERVICE_NAME ?? "durable-mcp-edge" }) };
   const scopeSpans = [{ scope: { name: "durable-mcp-edge" }, spans }];
-  const sent = await fetch(`${endpoint.replace(/\/$/, "")}/v1/traces`, {
+  const response = await fetch(`${endpoint.replace(/\/$/, "")}/v1/traces`, {
     method: "POST",
     headers,
     body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans }] }),
     signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
   }).catch(() => undefined);
-  await sent?.body?.cancel();
+  await response?.body?.cancel();
 }
 
 /** The headers of a request to the collector. One that cannot be sent is left out, so that the spans are not lost. */
@@ -60,14 +60,14 @@ function headersIn(more: string): Headers {
   const headers = new Headers({ "content-type": "application/json" });
   for (const [, name = "", value = ""] of more.matchAll(/([^,=]+)=([^,]*)/g)) {
     try {
-      headers.set(name.trim(), decoded(value.trim()));
+      headers.set(name.trim(), decodeValue(value.trim()));
     } catch {}
   }
   return headers;
 }
 
 /** A value without its URL encoding. Text that is not encoded correctly is taken as it is, such as a password with `%`. */
-function decoded(value: string): string {
+function decodeValue(value: string): string {
   try {
     return decodeURIComponent(value);
   } catch {
@@ -100,8 +100,8 @@ function otlp({ traceparent, parent, began, method = "request", tool, status, ..
 
 const spanIn = (traceparent: string): string => traceparent.slice(36, 52);
 
-const attributesOf = (given: Record<string, string | number | undefined>) =>
-  Object.entries(given).flatMap(([key, value]) => {
+const attributesOf = (values: Record<string, string | number | undefined>) =>
+  Object.entries(values).flatMap(([key, value]) => {
     if (value === undefined) return [];
     return [{ key, value: typeof value === "number" ? { intValue: value } : { stringValue: value } }];
   });

@@ -3,8 +3,8 @@ import { traceIdIn } from "../../core/author/trace-context.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import { inSpan, spanOf } from "./spans.ts";
 
-/** Requests to the addresses `own` make no spans. */
-export function spans(own: readonly (string | undefined)[]): WorkerFeature {
+/** Requests to the addresses `ownOrigins` make no spans. */
+export function spans(ownOrigins: readonly (string | undefined)[]): WorkerFeature {
   let stopTracing = async () => {};
   return {
     name: "trace",
@@ -27,7 +27,7 @@ export function spans(own: readonly (string | undefined)[]): WorkerFeature {
     async open() {
       // Loaded only here: the exporter takes time and memory.
       const { startTracing } = await import("./tracing.ts");
-      stopTracing = startTracing(own);
+      stopTracing = startTracing(ownOrigins);
     },
     close: () => stopTracing(),
   };

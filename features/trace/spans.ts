@@ -4,7 +4,7 @@ import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags,
 import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
-export const TRACER = "durable-mcp-edge-worker";
+export const TRACER_NAME = "durable-mcp-edge-worker";
 
 type Attributes = Record<string, string | number>;
 
@@ -26,7 +26,7 @@ export async function inSpan<Result>(
 ): Promise<Result> {
   const surrounding = parent === undefined ? context.active() : contextOf(parent);
   const options = { attributes, kind: kind ? SpanKind.CONSUMER : SpanKind.INTERNAL };
-  const span = trace.getTracer(TRACER).startSpan(name, options, surrounding);
+  const span = trace.getTracer(TRACER_NAME).startSpan(name, options, surrounding);
   try {
     const result = await context.with(trace.setSpan(surrounding, span), work);
     if (describe) span.setAttributes(describe(result));

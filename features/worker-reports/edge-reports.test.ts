@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { callerOf } from "../../core/author/caller.ts";
-import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
-import { UNREAD } from "../../core/jobs/reports.ts";
+import { JOB_FORMAT_HEADER, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
+import { NO_OPERATORS_HEADER } from "../../core/jobs/reports.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { until } from "../../testing/stack/program.ts";
 import { EdgeReports } from "./edge-reports.ts";
@@ -19,7 +19,7 @@ async function reporting(headers: Record<string, string>) {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
     bodies.push(JSON.parse(text));
-    response.writeHead(204, { [FORM_HEADER]: `${FORM}`, ...headers }).end();
+    response.writeHead(204, { [JOB_FORMAT_HEADER]: `${JOB_FORMAT_VERSION}`, ...headers }).end();
   });
   const reports = new EdgeReports({
     url: server.url,
@@ -27,7 +27,15 @@ async function reporting(headers: Record<string, string>) {
     client: {} as never,
     namespace: "",
     log: { debug() {} } as never,
-    state: () => ({ worker: "w", group: "workers", connected: true, form: FORM, kinds: {}, running: 0, most: 1 }),
+    state: () => ({
+      worker: "w",
+      group: "workers",
+      connected: true,
+      form: JOB_FORMAT_VERSION,
+      kinds: {},
+      running: 0,
+      most: 1,
+    }),
   });
   ended.push(
     () => reports.close(),
@@ -45,7 +53,7 @@ test("an edge with operators gets reports of what happens in the worker", async 
 });
 
 test("an edge without operators gets no more of them, but still reports of callers' jobs", async () => {
-  const { reports, bodies } = await reporting({ [UNREAD]: "worker" });
+  const { reports, bodies } = await reporting({ [NO_OPERATORS_HEADER]: "worker" });
   reports.stats.count("tea", "started");
   await delay(2_000); // Twice the pause between two reports.
   expect(bodies).toHaveLength(1);

@@ -1,6 +1,13 @@
-import { apart, FORM, FORM_HEADER } from "../../core/jobs/form.ts";
+import { formatMismatch, JOB_FORMAT_HEADER, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
 import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import { type Batch, callersOf, MAX_REPORT, REPORTS, reportToken, UNREAD } from "../../core/jobs/reports.ts";
+import {
+  type Batch,
+  callersOf,
+  MAX_REPORT,
+  NO_OPERATORS_HEADER,
+  REPORTS_PATH,
+  reportToken,
+} from "../../core/jobs/reports.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { type WorkerState, WorkerStats } from "../../core/jobs/worker-stats.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
@@ -17,7 +24,7 @@ const REQUEST_TIMEOUT_MS = 5_000;
 
 /** How often a worker without news reports; and how often it does if nobody reads reports, to learn whether that has changed. */
 const IDLE_INTERVAL_MS = 20_000;
-const UNREAD_INTERVAL_MS = 600_000;
+const PRESENCE_INTERVAL_MS = 600_000;
 
 /** The largest number of ids in one request. Further ids are dropped. */
 const MAX_IDS = 900;
@@ -42,10 +49,10 @@ export class EdgeReports {
   #count = 0;
   /** The statistics for operators that are being gathered. */
   readonly stats = new WorkerStats(() => {
-    if (this.#isRead) this.#arm(MIN_INTERVAL_MS);
+    if (this.#hasOperators) this.#arm(MIN_INTERVAL_MS);
   });
   /** Whether the edge has operators, by its last answer. */
-  #isRead = true;
+  #hasOperators = true;
   /** Why this worker must not run beside the edge; undefined if it may. */
   #conflict: string | undefined;
   /** The report to operators that is not known to have arrived. */
@@ -85,9 +92,9 @@ export class EdgeReports {
     await this.#begin();
     if (this.#conflict !== undefined) throw new Error(this.#conflict);
     // By the time of this second report the worker is connected.
-    if (this.#isRead) this.#arm(GATHER_MS);
+    if (this.#hasOperators) this.#arm(GATHER_MS);
     this.#idle = setInterval(() => {
-      if (this.#isRead || performance.now() > this.#next + UNREAD_INTERVAL_MS) this.#arm(GATHER_MS);
+      if (this.#hasOperators || performance.now() > this.#next + PRESENCE_INTERVAL_MS) this.#arm(GATHER_MS);
     }, IDLE_INTERVAL_MS).unref();
   }
 
@@ -96,7 +103,7 @@ export class EdgeReports {
     clearTimeout(this.#timer);
     await this.#sending;
     do await this.#send();
-    while (this.#isRead && !this.#unsent && this.stats.hasNews);
+    while (this.#hasOperators && !this.#unsent && this.stats.hasNews);
   }
 
   #add(kind: "ended" | "started", key: string, id: string): void {
@@ -123,7 +130,7 @@ export class EdgeReports {
   #begin(): Promise<void> {
     this.#sending = this.#send().finally(() => {
       this.#sending = undefined;
-      if (this.#count > 0 || (this.#isRead && (this.stats.hasNews || this.#unsent))) this.#arm(GATHER_MS);
+      if (this.#count > 0 || (this.#hasOperators && (this.stats.hasNews || this.#unsent))) this.#arm(GATHER_MS);
     });
     return this.#sending;
   }
@@ -139,11 +146,11 @@ export class EdgeReports {
       if (body.length > MAX_REPORT) this.#unsent = undefined;
       const headers = { "content-type": "application/json", authorization: `Bearer ${await reportToken(key)}` };
       const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
-      const answer = await fetch(new URL(`/${REPORTS}`, url), { method: "POST", headers, body, signal });
+      const answer = await fetch(new URL(`/${REPORTS_PATH}`, url), { method: "POST", headers, body, signal });
       await answer.arrayBuffer();
       if (!answer.ok) throw new Error(`the edge answered ${answer.status}`);
-      this.#isRead = !answer.headers.has(UNREAD);
-      this.#compare(Number(answer.headers.get(FORM_HEADER)));
+      this.#hasOperators = !answer.headers.has(NO_OPERATORS_HEADER);
+      this.#compare(Number(answer.headers.get(JOB_FORMAT_HEADER)));
       this.#unsent = undefined;
       this.#pause = MIN_INTERVAL_MS;
     } catch (error) {
@@ -156,7 +163,10 @@ export class EdgeReports {
   /** Checks whether this worker may run beside the edge, which may have been replaced by another version. */
   #compare(form: number): void {
     const { url, log } = this.#options;
-    const conflict = form === FORM ? undefined : apart("this worker", FORM, `the edge at ${new URL(url).host}`, form);
+    const conflict =
+      form === JOB_FORMAT_VERSION
+        ? undefined
+        : formatMismatch("this worker", JOB_FORMAT_VERSION, `the edge at ${new URL(url).host}`, form);
     if (conflict !== undefined && conflict !== this.#conflict) log.error({ reason: conflict }, "versions mixed");
     this.#conflict = conflict;
   }

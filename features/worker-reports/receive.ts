@@ -1,7 +1,7 @@
 /** Receives workers' reports: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
-import { FORM, FORM_HEADER } from "../../core/jobs/form.ts";
-import { isReportToken, MAX_REPORT, type ReportedJob, UNREAD } from "../../core/jobs/reports.ts";
+import { JOB_FORMAT_HEADER, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
+import { isReportToken, MAX_REPORT, NO_OPERATORS_HEADER, type ReportedJob } from "../../core/jobs/reports.ts";
 import { WAIT_STATES, type WorkerReport } from "../../core/jobs/worker-report.ts";
 import { jsonOf } from "../../core/resonate/json.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
@@ -69,6 +69,6 @@ export async function receive(c: Visit, { key, record, report }: ReportOptions):
   await Promise.allSettled(keys.map((key) => record(key, ended[key] ?? [], started[key] ?? [])));
   // After an error the worker reports again.
   if (worker) await report?.(worker);
-  const headers = { [FORM_HEADER]: `${FORM}`, ...(!report && { [UNREAD]: "worker" }) };
+  const headers = { [JOB_FORMAT_HEADER]: `${JOB_FORMAT_VERSION}`, ...(!report && { [NO_OPERATORS_HEADER]: "worker" }) };
   return new Response(null, { status: 204, headers });
 }

@@ -1,5 +1,5 @@
 /** The address at which workers report. */
-import { REPORTS } from "../../core/jobs/reports.ts";
+import { REPORTS_PATH } from "../../core/jobs/reports.ts";
 import type { Route } from "../../core/tools/route.ts";
 import { limitTries, type RefusedTries } from "../../functions/http/refused-tries.ts";
 import type { ReportOptions } from "./receive.ts";
@@ -7,7 +7,7 @@ import type { ReportOptions } from "./receive.ts";
 export const reportRoutes = (tries: RefusedTries, options: ReportOptions): Route[] => [
   {
     methods: ["GET", "POST", "DELETE"],
-    paths: [`/${REPORTS}`],
+    paths: [`/${REPORTS_PATH}`],
     middleware: [limitTries(tries)],
     load: async () => {
       const { receive } = await import("./receive.ts");

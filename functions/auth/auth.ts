@@ -82,16 +82,16 @@ function createResourceServer(config: OAuthConfig, address: PublicAddress, log: 
       return authenticate(request, verify, { scopes: firstScopes, resource }, log);
     },
     async authorize(request, scopes, access) {
-      const needed = access.flatMap((kind) => scopeFor[kind] ?? []);
-      const missing = needed.filter((scope) => !scopes.includes(scope));
+      const requiredScopes = access.flatMap((kind) => scopeFor[kind] ?? []);
+      const missing = requiredScopes.filter((scope) => !scopes.includes(scope));
       if (missing.length === 0) return undefined;
       // The next token must allow what this one allows, too.
-      const wanted = [
+      const scopesToRequest = [
         ...firstScopes,
         ...Object.values(scopeFor).filter((scope) => scope !== undefined && scopes.includes(scope)),
       ];
       const demands = {
-        scopes: [...new Set([...wanted, ...missing])] as string[],
+        scopes: [...new Set([...scopesToRequest, ...missing])] as string[],
         resource: resourceOf(request, address),
       };
       return refuse(new TokenRefused(`This takes the scope ${missing.join(" and ")}`, "insufficient_scope"), demands);
@@ -140,8 +140,8 @@ function tokenIn({ headers }: Request): string {
  */
 export function resourceOf(request: Request, { PUBLIC_URL, ALLOWED_HOSTS }: PublicAddress): URL {
   if (PUBLIC_URL !== undefined) return new URL("/mcp", PUBLIC_URL);
-  const reached = new URL("/mcp", request.url);
-  if (ALLOWED_HOSTS === undefined || isLoopback(reached)) return reached;
+  const resourceUrl = new URL("/mcp", request.url);
+  if (ALLOWED_HOSTS === undefined || isLoopback(resourceUrl)) return resourceUrl;
   // Requests to other names have been refused.
-  return new URL("/mcp", `https://${reached.hostname}`);
+  return new URL("/mcp", `https://${resourceUrl.hostname}`);
 }

@@ -48,5 +48,5 @@ function admit(
   c.set("scopes", scopes);
   c.set("expires", expires);
   c.set("limitKey", limitKey);
-  c.var.line.caller = caller.label;
+  c.var.requestLog.caller = caller.label;
 }

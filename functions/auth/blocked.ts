@@ -11,8 +11,8 @@ export function isBlocked({ id, label }: Pick<Caller, "id" | "label">, blocked: 
 
 /** The same by a caller's key, for its object, which knows no name. `issuer`: that of the OAuth tokens. */
 export async function isKeyBlocked(key: string, blocked: readonly string[], issuer?: string): Promise<boolean> {
-  const named = async (name: string) => [...(await keysOf(name)), (await callerOf(oauthId(issuer, name))).key];
-  return (await Promise.all(blocked.map(named))).some((keys) => keys.includes(key));
+  const keysOfName = async (name: string) => [...(await keysOf(name)), (await callerOf(oauthId(issuer, name))).key];
+  return (await Promise.all(blocked.map(keysOfName))).some((keys) => keys.includes(key));
 }
 
 /** The id of an OAuth caller. */

@@ -28,9 +28,9 @@ export interface Keys {
 export class PublishedKeys {
   readonly #issuer: URL;
   readonly #keys = new SharedValue<JSONWebKeySet>({
-    fresh: CACHE_MS,
-    failed: RETRY_AFTER_MS,
-    turn: REQUEST_TIMEOUT_MS / 2,
+    freshForMs: CACHE_MS,
+    failureForMs: RETRY_AFTER_MS,
+    turnForMs: REQUEST_TIMEOUT_MS / 2,
   });
   #url: URL | undefined;
 
@@ -58,7 +58,7 @@ export class PublishedKeys {
   async #fetch(): Promise<JSONWebKeySet> {
     this.#url ??= await this.#discover();
     // The library's own cache would share promises among requests.
-    const keys = (await read(this.#url)) as JSONWebKeySet;
+    const keys = (await readJson(this.#url)) as JSONWebKeySet;
     createLocalJWKSet(keys); // throws if it is not a key set
     return keys;
   }
@@ -68,9 +68,9 @@ export class PublishedKeys {
     const issuer = this.#issuer;
     const path = issuer.pathname.replace(/\/$/, "");
     const discover = async (pathname: string) => {
-      const { issuer: named, jwks_uri } = Metadata.parse(await read(new URL(pathname, issuer)));
+      const { issuer: issuerInMetadata, jwks_uri } = Metadata.parse(await readJson(new URL(pathname, issuer)));
       // Another issuer's metadata is not evidence of this issuer's keys.
-      if (new URL(named).href !== issuer.href) throw new Error("the metadata is of another issuer");
+      if (new URL(issuerInMetadata).href !== issuer.href) throw new Error("the metadata is of another issuer");
       return new URL(jwks_uri);
     };
     const url = await discover(`${path}/.well-known/openid-configuration`).catch(() =>
@@ -85,7 +85,7 @@ export class PublishedKeys {
 const Metadata = z.object({ issuer: z.string(), jwks_uri: TrustedUrl });
 
 /** The JSON at a URL, without following redirects. */
-async function read(url: URL): Promise<unknown> {
+async function readJson(url: URL): Promise<unknown> {
   const headers = { accept: "application/json, application/jwk-set+json" };
   const response = await fetch(url, { headers, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS), redirect: "manual" });
   if (response.status !== 200) throw new Error(`HTTP ${response.status}`);

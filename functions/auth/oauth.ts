@@ -21,7 +21,7 @@ const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 const CLOCK_TOLERANCE_SECONDS = 5;
 
 /** The accepted types: that of RFC 9068, `JWT` of widespread issuers, or none. Logout tokens and others have other types. */
-const TYPES = ["at+jwt", "jwt"];
+const TOKEN_TYPES = ["at+jwt", "jwt"];
 
 /** The claims that RFC 9068 requires, besides those that are always required. */
 const RFC_9068_CLAIMS = ["client_id", "iat", "jti"];
@@ -52,7 +52,7 @@ export class OAuthVerifier {
     this.#precheck(token);
     const keys = await this.#keys.get();
     const { sub, ...claims } = await this.#claims(token, options, keys);
-    if (typeof sub !== "string" || sub === "") throw refused('"sub" must be a non-empty string');
+    if (typeof sub !== "string" || sub === "") throw refusal('"sub" must be a non-empty string');
     return {
       caller: await callerOf(oauthId(this.#config.OAUTH_ISSUER, sub)),
       scopes: scopesOf(claims),
@@ -63,12 +63,13 @@ export class OAuthVerifier {
   /** Refuses tokens that no key can make acceptable, before keys are fetched for them. */
   #precheck(token: string): void {
     const [header, claims] = orRefused(() => [decodeProtectedHeader(token), decodeJwt(token)]);
-    if (!ALGORITHMS.includes(header.alg ?? "")) throw refused('"alg" is none that is accepted');
+    if (!ALGORITHMS.includes(header.alg ?? "")) throw refusal('"alg" is none that is accepted');
     const type = header.typ === undefined ? "jwt" : String(header.typ).toLowerCase();
-    if (!TYPES.includes(type.replace(/^application\//, ""))) throw refused('"typ" is not that of an access token');
-    if (claims.iss !== this.#config.OAUTH_ISSUER) throw refused('unexpected "iss" claim value');
+    if (!TOKEN_TYPES.includes(type.replace(/^application\//, "")))
+      throw refusal('"typ" is not that of an access token');
+    if (claims.iss !== this.#config.OAUTH_ISSUER) throw refusal('unexpected "iss" claim value');
     if (typeof claims.exp !== "number" || claims.exp < Date.now() / 1_000 - CLOCK_TOLERANCE_SECONDS) {
-      throw refused('"exp" claim timestamp check failed');
+      throw refusal('"exp" claim timestamp check failed');
     }
   }
 
@@ -80,7 +81,7 @@ export class OAuthVerifier {
         const newer = await this.#keys.newerThan(keys);
         if (newer.at > keys.at) return this.#claims(token, options, newer);
       }
-      if (error instanceof errors.JOSEError) throw refused(error.message);
+      if (error instanceof errors.JOSEError) throw refusal(error.message);
       throw error;
     }
   }
@@ -90,13 +91,17 @@ function orRefused<Result>(decode: () => Result): Result {
   try {
     return decode();
   } catch {
-    throw refused("it is not a JWT");
+    throw refusal("it is not a JWT");
   }
 }
 
-const refused = (reason: string) => new TokenRefused(`The access token is not accepted: ${reason}`);
+const refusal = (reason: string) => new TokenRefused(`The access token is not accepted: ${reason}`);
 
 function scopesOf({ scope, scp }: JWTPayload): string[] {
-  const granted = scope ?? scp;
-  return typeof granted === "string" ? granted.split(" ") : Array.isArray(granted) ? granted.map(String) : [];
+  const grantedScopes = scope ?? scp;
+  return typeof grantedScopes === "string"
+    ? grantedScopes.split(" ")
+    : Array.isArray(grantedScopes)
+      ? grantedScopes.map(String)
+      : [];
 }

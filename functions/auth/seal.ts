@@ -17,7 +17,7 @@ export class Seal {
   async close(purpose: string, value: unknown, until: number): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12));
     const content = utf8.encode(JSON.stringify([until, value]));
-    const sealed = await crypto.subtle.encrypt(parameters(iv, purpose), await this.#imported(), content);
+    const sealed = await crypto.subtle.encrypt(parameters(iv, purpose), await this.#importKey(), content);
     return base64url.encode(new Uint8Array([...iv, ...new Uint8Array(sealed)]));
   }
 
@@ -25,7 +25,7 @@ export class Seal {
   async open(purpose: string, text: string): Promise<{ value: unknown; until: number } | undefined> {
     try {
       const bytes = new Uint8Array(base64url.decode(text));
-      const key = await this.#imported();
+      const key = await this.#importKey();
       const content = await crypto.subtle.decrypt(parameters(bytes.slice(0, 12), purpose), key, bytes.slice(12));
       const [until, value] = JSON.parse(new TextDecoder().decode(content));
       return until > Date.now() ? { value, until } : undefined;
@@ -34,7 +34,7 @@ export class Seal {
     }
   }
 
-  async #imported(): Promise<CryptoKey> {
+  async #importKey(): Promise<CryptoKey> {
     this.#key ??= await importKey(this.#secret);
     return this.#key;
   }

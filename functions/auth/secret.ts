@@ -1,4 +1,4 @@
-import { isSame } from "../../core/resonate/same-secret.ts";
+import { isSameSecret } from "../../core/resonate/same-secret.ts";
 
 /** A token as configuration lists it: the name of its holder (default: `operator`), and its SHA-256 in hexadecimal. */
 interface ListedToken {
@@ -10,15 +10,15 @@ const utf8 = new TextEncoder();
 
 /** The name that belongs to the hash of a token. All are compared, so that the time taken does not reveal which one matched. */
 export function holderOf(hash: string, tokens: readonly ListedToken[]): string | undefined {
-  const given = utf8.encode(hash);
-  const [found] = tokens.filter(({ sha256 }) => isSame(utf8.encode(String(sha256).toLowerCase()), given));
-  return found && String(found.name ?? "operator");
+  const expected = utf8.encode(hash);
+  const [holder] = tokens.filter(({ sha256 }) => isSameSecret(utf8.encode(String(sha256).toLowerCase()), expected));
+  return holder && String(holder.name ?? "operator");
 }
 
 /** The tokens of a variable that holds a JSON list of them. */
 export function tokensIn(text: string | undefined): ListedToken[] {
-  const listed: unknown = text ? JSON.parse(text) : [];
-  return Array.isArray(listed) ? listed.flatMap((each) => each ?? []) : [];
+  const entries: unknown = text ? JSON.parse(text) : [];
+  return Array.isArray(entries) ? entries.flatMap((each) => each ?? []) : [];
 }
 
 /** The token that a request shows; undefined without one. */

@@ -1,6 +1,6 @@
 /** What a request says about a call besides its method and parameters. */
 import type { CallRequest } from "../../core/tools/call-feature.ts";
-import { LABELS_META, OURS } from "../../core/tools/mcp.ts";
+import { LABELS_META, OWN_KEY_PATTERN } from "../../core/tools/mcp.ts";
 
 /** What a request's `_meta` says about a call. */
 export function callMetaIn({
@@ -9,7 +9,7 @@ export function callMetaIn({
   [LABELS_META]: labels,
   ...others
 }: Record<string, unknown>): Pick<CallRequest, "labels" | "meta" | "idempotencyKey"> {
-  const meta = Object.entries(others).filter(([key]) => !OURS.test(key));
+  const meta = Object.entries(others).filter(([key]) => !OWN_KEY_PATTERN.test(key));
   return {
     ...(labels !== undefined && { labels }),
     ...(meta.length > 0 && { meta: Object.fromEntries(meta) }),

@@ -20,7 +20,9 @@ export const forgetJobs = builtInTool({
   async run({ job_names }, { store }) {
     const outcomes = await Promise.all(job_names.map(async (name) => (await store.forget(name)) ?? "not_found"));
     return {
-      ...{ forgotten: [], running: [], not_found: [] },
+      forgotten: [],
+      running: [],
+      not_found: [],
       ...Object.groupBy(job_names, (_name, i) => outcomes[i] ?? "not_found"),
     };
   },

@@ -1,18 +1,18 @@
 import * as z from "zod";
 import type { Job } from "../../core/author/job.ts";
-import { currentJobOf, tellingOf } from "../../core/jobs/current-job.ts";
+import { activityOf, currentJobOf } from "../../core/jobs/current-job.ts";
 import { listJobs as jobsOf } from "../../core/jobs/list-jobs.ts";
 import { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf, wordsOf } from "../../core/jobs/own-jobs.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
-import { costOf, inShort, MAX_ANSWER } from "../../core/tools/results.ts";
+import { costOf, MAX_ANSWER, withShortestTexts } from "../../core/tools/results.ts";
 import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
 /** The most jobs that one call reads. */
-const MAX_SEEN = 200;
+const MAX_READ_JOBS = 200;
 
 /** The most words of a search. */
 const MAX_WORDS = 8;
@@ -70,14 +70,14 @@ export function listJobs(jobs: readonly Job[]): Tool {
       const page = search !== undefined && status ? Math.max(limit, DEFAULT_LIMIT) : limit;
       // One job more than an answer holds shows whether there are others.
       const steps = jobsOf(store, { kind, state, search, cursor: from, limit: page + 1 }, signal);
-      const [{ jobs, unread, next, complete }, stored] = await Promise.all([
+      const [{ jobs, undecryptable, next, complete }, stored] = await Promise.all([
         take(store, steps, limit, status, signal),
         from ? undefined : storedOf(store),
       ]);
       const note = [
         !complete && "There are more jobs than can be listed: filter by kind.",
-        unread.length > 0 &&
-          `Left out are ${unread.length} that cannot be decrypted, such as ${unread[0]}: tell the operator of this server.`,
+        undecryptable.length > 0 &&
+          `Left out are ${undecryptable.length} that cannot be decrypted, such as ${undecryptable[0]}: tell the operator of this server.`,
       ].filter(Boolean);
       return {
         jobs,
@@ -103,40 +103,40 @@ async function take(
   status: JobStatus | undefined,
   signal: AbortSignal,
 ) {
-  const taken = new Map<string, z.infer<typeof ListedJob>>();
-  const unread: string[] = [];
+  const listedJobs = new Map<string, z.infer<typeof ListedJob>>();
+  const undecryptable: string[] = [];
   let room = MAX_ANSWER - 1_000;
   let last: Cursor | undefined;
-  let isPassed = false;
-  for (let seen = 0; ; ) {
+  let isSearchEnd = false;
+  for (let readCount = 0; ; ) {
     const batch: OwnStep[] = [];
-    while (batch.length < limit - taken.size && seen < MAX_SEEN) {
+    while (batch.length < limit - listedJobs.size && readCount < MAX_READ_JOBS) {
       const { done, value } = await steps.next();
       if (done) {
         const isFull = await takeFrom(batch);
-        return { jobs: [...taken.values()], unread, next: isFull ? last : undefined, complete: value };
+        return { jobs: [...listedJobs.values()], undecryptable, next: isFull ? last : undefined, complete: value };
       }
-      isPassed = value.passed === true;
-      seen = isPassed ? MAX_SEEN : seen + 1;
+      isSearchEnd = value.isSearchEnd === true;
+      readCount = isSearchEnd ? MAX_READ_JOBS : readCount + 1;
       batch.push(value);
     }
     const isFull = await takeFrom(batch);
-    if (!isFull && taken.size < limit && seen < MAX_SEEN) continue;
+    if (!isFull && listedJobs.size < limit && readCount < MAX_READ_JOBS) continue;
     // A step after the passed job would search on.
-    const isAll = !isFull && !isPassed && (await steps.next()).done;
-    return { jobs: [...taken.values()], unread, next: isAll ? undefined : last, complete: true };
+    const isAll = !isFull && !isSearchEnd && (await steps.next()).done;
+    return { jobs: [...listedJobs.values()], undecryptable, next: isAll ? undefined : last, complete: true };
   }
 
   /** Returns whether the answer holds no more. */
   async function takeFrom(batch: readonly OwnStep[]): Promise<boolean> {
-    const listed = await Promise.all(batch.map(({ job }) => job && list(store, job, status, signal)));
-    for (const [i, { cursor, isUnread }] of batch.entries()) {
-      if (isUnread) unread.push(cursor.name);
-      const job = listed[i];
-      if (job && !taken.has(job.job_name)) {
+    const views = await Promise.all(batch.map(({ job }) => job && listedJob(store, job, status, signal)));
+    for (const [i, { cursor, isUndecryptable }] of batch.entries()) {
+      if (isUndecryptable) undecryptable.push(cursor.name);
+      const job = views[i];
+      if (job && !listedJobs.has(job.job_name)) {
         room -= costOf(job) + 1;
         if (room < 0) return true;
-        taken.set(job.job_name, job);
+        listedJobs.set(job.job_name, job);
       }
       last = cursor;
     }
@@ -145,18 +145,18 @@ async function take(
 }
 
 /** A job as it is listed; undefined for a job that is gone, or has another status than the wanted one. */
-async function list(
+async function listedJob(
   store: RemoteStore,
   { name, job, startedAt, promise, labels }: OwnJob,
-  wanted: JobStatus | undefined,
+  wantedStatus: JobStatus | undefined,
   signal: AbortSignal,
 ) {
-  const found = promise ?? (await store.get(name, signal));
-  if (!found) return undefined; // its retention is over
-  const { status, finished_at, cleanup } = viewOf(name, found);
-  if (wanted !== undefined && status !== wanted) return undefined;
+  const current = promise ?? (await store.get(name, signal));
+  if (!current) return undefined; // its retention is over
+  const { status, finished_at, cleanup } = viewOf(name, current);
+  if (wantedStatus !== undefined && status !== wantedStatus) return undefined;
   const started_at = new Date(startedAt).toISOString();
-  const telling = status === "running" && tellingOf(await currentJobOf(store, found, signal, "recent"), Date.now());
+  const activity = status === "running" && activityOf(await currentJobOf(store, current, signal, "recent"), Date.now());
   const times = { started_at, ...(finished_at !== undefined && { finished_at }) };
   return {
     job_name: name,
@@ -165,6 +165,6 @@ async function list(
     status,
     ...times,
     ...(cleanup && { cleanup }),
-    ...(telling && inShort(telling)),
+    ...(activity && withShortestTexts(activity)),
   };
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { referringPart } from "../../core/author/file.ts";
-import { type CurrentJob, countOf, currentJobOf, lineOf, tellingOf } from "../../core/jobs/current-job.ts";
+import { activityOf, type CurrentJob, countOf, currentJobOf, lineOf } from "../../core/jobs/current-job.ts";
 import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
 import { partialOf } from "../../core/jobs/feed/partial.ts";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
@@ -12,30 +12,30 @@ import {
   Partial,
   ResultSummary,
   statusOf,
-  unreadView,
+  undecryptableView,
   viewOf,
   WaitingFor,
 } from "../../core/jobs/status.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
 import { partsIn } from "../../core/resonate/codec.ts";
-import { unreadIn } from "../../core/resonate/connection/failures.ts";
+import { undecryptableIn } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
 import { jobNames } from "../../core/tools/arguments.ts";
-import { PROGRESS_INTERVAL } from "../../core/tools/job-tool.ts";
+import { PROGRESS_INTERVAL_MS } from "../../core/tools/job-tool.ts";
 import type { CallToolResult } from "../../core/tools/mcp.ts";
-import { ABOUT } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
 import {
   arrange,
   costOf,
-  type Held,
-  hold,
-  inShort,
+  cutToLimit,
   linksTo,
   MAX_ANSWER,
   MAX_MEDIA,
   noteOn,
+  type PartialView,
   type Selection,
+  withShortestTexts,
 } from "../../core/tools/results.ts";
 import { builtInTool, type ToolContext } from "../../core/tools/tool.ts";
 
@@ -44,7 +44,7 @@ const DEFAULT_TIMEOUT = 45;
 const MAX_TIMEOUT = 300;
 
 /** The longest wait, in milliseconds: below 300 s, the shortest known limit that cuts a call in spite of its progress. */
-const LONGEST = 285_000;
+const MAX_WAIT_MS = 285_000;
 
 /** For hosts that search tools: these two belong to every tool that starts a job. */
 const _meta = {
@@ -80,25 +80,25 @@ export const probeStatus = builtInTool({
     const foreign = new Map<string, unknown>();
     const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
     // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
-    const held = await Promise.all(
+    const jobs = await Promise.all(
       job_names.map(async (name) => {
-        const looking = look(store, name, selected, partial, signal);
-        const { promise, view: seen } = await looking.catch((error): Awaited<typeof looking> => {
-          const unread = job_names.length > 1 ? unreadIn(error) : undefined;
-          if (!unread) throw error;
-          return { view: unreadView(name, unread) };
+        const reading = readJob(store, name, selected, partial, signal);
+        const { promise, view: fullView } = await reading.catch((error): Awaited<typeof reading> => {
+          const undecryptable = job_names.length > 1 ? undecryptableIn(error) : undefined;
+          if (!undecryptable) throw error;
+          return { view: undecryptableView(name, undecryptable) };
         });
-        if (promise?.job.answers) foreign.set(name, referringPart(promise));
-        const { partial: told, ...view } = seen;
-        const one = hold(view, selected, MAX_ANSWER);
-        return told ? { ...one, view: { ...one.view, partial: told } } : one;
+        if (promise?.job.returnsToolResult) foreign.set(name, referringPart(promise));
+        const { partial: partialResults, ...view } = fullView;
+        const job = cutToLimit(view, selected, MAX_ANSWER);
+        return partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job;
       }),
     );
-    const fitted = arrange(held, MAX_ANSWER);
-    const note = noteOn(fitted);
-    const links = linksTo(fitted.views.map(({ summary }) => summary));
-    const files = [referringResults(fitted.views, foreign), fitted.views.map(({ partial }) => partial)];
-    return { statuses: fitted.views, ...(note !== undefined && { note }), [ABOUT]: { links, files } };
+    const arranged = arrange(jobs, MAX_ANSWER);
+    const note = noteOn(arranged);
+    const links = linksTo(arranged.views.map(({ summary }) => summary));
+    const files = [referringResults(arranged.views, foreign), arranged.views.map(({ partial }) => partial)];
+    return { statuses: arranged.views, ...(note !== undefined && { note }), [ANSWER_SUBJECT]: { links, files } };
   },
 });
 
@@ -109,34 +109,34 @@ interface PartialRange {
 }
 
 /** A job with its view, which for a running job has its activity. */
-async function look(
+async function readJob(
   store: RemoteStore,
   name: string,
   selected: Selection,
-  about: PartialRange,
+  range: PartialRange,
   signal: AbortSignal,
 ): Promise<{ promise?: DurablePromise; view: JobView }> {
   const promise = await store.get(name, signal);
   if (!promise) return { view: viewOf(name, promise) };
   const view = await viewOfRange(store, promise, selected, MAX_ANSWER, signal);
   if (promise.state !== "pending") {
-    const partial = about.from === undefined ? undefined : await partialOf(store, promise.id, about, signal);
+    const partial = range.from === undefined ? undefined : await partialOf(store, promise.id, range, signal);
     return { promise, view: { ...view, ...(await newerOf(store, promise, signal)), ...(partial && { partial }) } };
   }
   const current = await currentJobOf(store, promise, signal, "recent");
-  const partial = await partialIn(store, current, about, signal);
-  return { promise, view: { ...view, ...tellingOf(current, Date.now()), ...(partial && { partial }) } };
+  const partial = await partialIn(store, current, range, signal);
+  return { promise, view: { ...view, ...activityOf(current, Date.now()), ...(partial && { partial }) } };
 }
 
 /** The partial results of a running job, where it is known to have emitted some. */
 async function partialIn(
   store: RemoteStore,
   { promise, feed }: CurrentJob,
-  about: PartialRange,
+  range: PartialRange,
   signal: AbortSignal,
 ): Promise<Partial | undefined> {
-  if (!feed.entry?.emitted && about.from === undefined) return undefined;
-  return partialOf(store, promise.id, about, signal);
+  if (!feed.entry?.emitted && range.from === undefined) return undefined;
+  return partialOf(store, promise.id, range, signal);
 }
 
 /** The name and status of a newer attempt at a job that ended without a result. */
@@ -182,27 +182,27 @@ export const awaitResult = builtInTool({
     { job_names, timeout_seconds = DEFAULT_TIMEOUT, partial_from: from },
     { store, now, until, signal, reportProgress },
   ) {
-    const held = new Map<string, Held>();
+    const jobs = new Map<string, PartialView>();
     const foreign = new Map<string, unknown>();
     const media: CallToolResult["content"] = [];
     let room = MAX_MEDIA;
     const large: DurablePromise[] = [];
     /** Holds a job that has ended for the answer. Takes media out of its result. */
-    const take = (name: string, promise: DurablePromise | undefined, unread?: PromiseRecord) => {
-      if (promise?.job.answers) foreign.set(name, referringPart(promise));
+    const take = (name: string, promise: DurablePromise | undefined, undecryptable?: PromiseRecord) => {
+      if (promise?.job.returnsToolResult) foreign.set(name, referringPart(promise));
       const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
-      const answer = isKnown ? answersOf(promise.job)?.apart(promise.value, room, promise.job) : undefined;
+      const answer = isKnown ? answersOf(promise.job)?.separateMedia(promise.value, room, promise.job) : undefined;
       media.push(...(answer?.media ?? []));
       room -= answer?.size ?? 0;
-      const view = unread
-        ? unreadView(name, unread)
-        : viewOf(name, promise && answer ? { ...promise, value: answer.shown } : promise);
-      held.set(name, hold(view, {}, MAX_ANSWER));
+      const view = undecryptable
+        ? undecryptableView(name, undecryptable)
+        : viewOf(name, promise && answer ? { ...promise, value: answer.answer } : promise);
+      jobs.set(name, cutToLimit(view, {}, MAX_ANSWER));
       return view;
     };
-    const ended: DurablePromise[] = [];
+    const failedJobs: DurablePromise[] = [];
 
-    const timeout = Math.max(0, Math.min(timeout_seconds * 1_000, LONGEST, until - now));
+    const timeout = Math.max(0, Math.min(timeout_seconds * 1_000, MAX_WAIT_MS, until - now));
     const total = job_names.length;
     let settled = 0;
     const report =
@@ -210,15 +210,15 @@ export const awaitResult = builtInTool({
         ? reportOn(store, job_names[0] as string, signal, reportProgress)
         : () => reportProgress?.(settled, total, `${settled} of ${total} jobs settled`);
 
-    const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL);
+    const ticker = reportProgress && setInterval(report, PROGRESS_INTERVAL_MS);
     try {
       const running = await awaitSettled(store, job_names, {
         timeout,
         signal,
-        onSettled(name, promise, unread) {
-          const view = take(name, promise, unread);
+        onSettled(name, promise, undecryptable) {
+          const view = take(name, promise, undecryptable);
           if (partsIn(view.result)?.media) large.push(promise as DurablePromise);
-          if (promise && view.status !== "complete") ended.push(promise);
+          if (promise && view.status !== "complete") failedJobs.push(promise);
           settled += 1;
           report();
         },
@@ -228,34 +228,39 @@ export const awaitResult = builtInTool({
         take(promise.name, await withMedia(store, promise, signal));
       }
       await Promise.all(
-        ended.map(async (promise) => {
+        failedJobs.map(async (promise) => {
           // The answer says how a job has ended even if the server is too slow to say more.
           const { newer } = await newerOf(store, promise, signal).catch(() => ({ newer: undefined }));
-          const { view } = held.get(promise.name) ?? {};
+          const { view } = jobs.get(promise.name) ?? {};
           if (newer && view) {
             const error = view.error?.replace(/[^.!?]$/, "$&.");
             view.error = `${error} A newer attempt, ${newer.job_name}, is ${newer.status}.`;
           }
         }),
       );
-      const about = { from, limit: MAX_PARTIAL / job_names.length };
-      const telling = await Promise.all(
-        running.map(async (name) => [name, await toldBy(store, name, about, signal)] as const),
+      const range = { from, limit: MAX_PARTIAL / job_names.length };
+      const activities = await Promise.all(
+        running.map(async (name) => [name, await activityOfJob(store, name, range, signal)] as const),
       );
-      const waiting = telling.flatMap(([name, { waiting_for }]) =>
-        waiting_for ? [[name, inShort({ waiting_for }).waiting_for ?? []] as const] : [],
+      const questions = activities.flatMap(([name, { waiting_for }]) =>
+        waiting_for ? [[name, withShortestTexts({ waiting_for }).waiting_for ?? []] as const] : [],
       );
-      const told = telling.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
+      const partialResults = activities.flatMap(([name, { partial }]) => (partial ? [[name, partial] as const] : []));
       const cut = running.length > 0 && timeout < timeout_seconds * 1_000;
       const end = cut ? `Await those running again: this wait ended after ${Math.round(timeout / 1_000)} seconds.` : "";
-      const { views, ...answer } = awaited([...held.values()], running, costOf(waiting) + costOf(told), end);
+      const { views, ...answer } = awaitedAnswer(
+        [...jobs.values()],
+        running,
+        costOf(questions) + costOf(partialResults),
+        end,
+      );
       const links = linksTo(Object.values(answer.summaries ?? {}));
-      const files = [referringResults(views, foreign), told];
+      const files = [referringResults(views, foreign), partialResults];
       return {
         ...answer,
-        [ABOUT]: { links, media, files },
-        ...(waiting.length > 0 && { waiting_for: Object.fromEntries(waiting) }),
-        ...(told.length > 0 && { partial: Object.fromEntries(told) }),
+        [ANSWER_SUBJECT]: { links, media, files },
+        ...(questions.length > 0 && { waiting_for: Object.fromEntries(questions) }),
+        ...(partialResults.length > 0 && { partial: Object.fromEntries(partialResults) }),
       };
     } finally {
       clearInterval(ticker);
@@ -297,10 +302,10 @@ function reportOn(
 }
 
 /** The open questions and partial results of a running job, where there are any and they can be read. */
-async function toldBy(
+async function activityOfJob(
   store: RemoteStore,
   name: string,
-  about: PartialRange,
+  range: PartialRange,
   signal: AbortSignal,
 ): Promise<Pick<JobView, "waiting_for" | "partial">> {
   if (signal.aborted) return {};
@@ -308,8 +313,8 @@ async function toldBy(
     const promise = await store.get(name, signal);
     if (!promise) return {};
     const current = await currentJobOf(store, promise, signal);
-    const { waiting_for } = tellingOf(current, Date.now());
-    const partial = await partialIn(store, current, about, signal);
+    const { waiting_for } = activityOf(current, Date.now());
+    const partial = await partialIn(store, current, range, signal);
     return { ...(waiting_for && { waiting_for }), ...(partial && { partial }) };
   } catch {
     // The results are known: a server that fails now must not take them away.
@@ -321,11 +326,11 @@ async function toldBy(
 const byName = <Value>(views: readonly JobView[], value: (view: JobView) => Value): Record<string, Value> =>
   Object.fromEntries(views.map((view) => [view.job_name, value(view)]));
 
-function awaited(held: readonly Held[], running: readonly string[], taken: number, end: string) {
-  const fitted = arrange(held, MAX_ANSWER, { taken: costOf(running) + taken });
-  const note = [noteOn(fitted), end].filter(Boolean).join(" ");
-  const { views } = fitted;
-  const summarized = views.filter(({ summary }) => summary !== undefined);
+function awaitedAnswer(jobs: readonly PartialView[], running: readonly string[], usedCharacters: number, end: string) {
+  const arranged = arrange(jobs, MAX_ANSWER, { usedCharacters: costOf(running) + usedCharacters });
+  const note = [noteOn(arranged), end].filter(Boolean).join(" ");
+  const { views } = arranged;
+  const cutViews = views.filter(({ summary }) => summary !== undefined);
   return {
     views,
     results: byName(
@@ -337,7 +342,7 @@ function awaited(held: readonly Held[], running: readonly string[], taken: numbe
       ({ status, error }) => `${status}: ${error}`,
     ),
     running: [...running],
-    ...(summarized.length > 0 && { summaries: byName(summarized, ({ summary }) => summary as ResultSummary) }),
+    ...(cutViews.length > 0 && { summaries: byName(cutViews, ({ summary }) => summary as ResultSummary) }),
     ...(note && { note }),
   };
 }
@@ -359,10 +364,12 @@ export const cancelJob = builtInTool({
   }),
   annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
   async run({ job_names }, { store }) {
-    const ended = await Promise.all(job_names.map((name) => store.cancel(name)));
-    const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(ended[i]?.promise));
+    const cancellations = await Promise.all(job_names.map((name) => store.cancel(name)));
+    const outcomes = Object.groupBy(job_names, (_name, i) => outcomeOf(cancellations[i]?.promise));
     // A job that has ended just now has no newer attempt.
-    const before = ended.flatMap((one) => (one && !one.isOurs ? [one.promise] : []));
+    const before = cancellations.flatMap((cancellation) =>
+      cancellation && !cancellation.isOurs ? [cancellation.promise] : [],
+    );
     const newer = (
       await Promise.all(before.map(async (promise) => ({ name: promise.name, ...(await newerOf(store, promise)) })))
     ).flatMap(({ name, newer }) => (newer ? [[name, newer] as const] : []));

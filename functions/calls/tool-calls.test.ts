@@ -11,7 +11,10 @@ const input = z.object({ city: z.string() });
 const named = { title: "Forecast", description: "Forecasts the weather.", input };
 const forecast = defineDurableTool({ ...named, name: "forecast", id: () => "today" });
 const startForecast = defineDurableTool({
-  ...{ ...named, name: "start_forecast", job: forecast.job, output: z.object({ job_name: z.string() }) },
+  ...named,
+  name: "start_forecast",
+  job: forecast.job,
+  output: z.object({ job_name: z.string() }),
   answer: ({ jobName }) => ({ job_name: jobName }),
 });
 
@@ -19,8 +22,11 @@ test("the answer to a start that finds a job with other arguments says so, and h
   const create = async (job: Job, name: string) => ({ name, job, args: { city: "Berlin" }, state: "pending" });
   const store = { create, logName: (name: string) => name };
   const request = {
-    ...{ ...abilitiesOf(), inputResponses: {}, cancelsByLeaving: true, signal: new AbortController().signal },
-    scope: { caller: {}, line: {}, store },
+    ...abilitiesOf(),
+    inputResponses: {},
+    cancelsByLeaving: true,
+    signal: new AbortController().signal,
+    scope: { caller: {}, requestLog: {}, store },
   } as unknown as CallRequest;
   const links = pageLinks(async (job) => `https://edge.example/${job}`);
   const calls = new ToolCalls([startForecast], [links], { rules: {} } as never);

@@ -7,7 +7,7 @@ import { check } from "../../core/tools/arguments.ts";
 import type { CallFeature, CallRequest, CallResult, ToolCall } from "../../core/tools/call-feature.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { type CallToolResult, ErrorCode, ProtocolError, type ToolAnnotations } from "../../core/tools/mcp.ts";
-import { ABOUT, isToolAnswer } from "../../core/tools/present.ts";
+import { ANSWER_SUBJECT, isToolAnswer } from "../../core/tools/present.ts";
 import type { Access } from "../../core/tools/request-scope.ts";
 import { type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
@@ -15,7 +15,7 @@ import { outageIn } from "../http/outage.ts";
 
 export interface CallRules {
   /** How long a call waits for its job when its caller did not ask for progress, in milliseconds. */
-  patience: number;
+  maxWaitMs: number;
   /** Whether an argument may state that the user agreed, and whether it counts even if the client can ask its user. */
   mayConfirm: boolean;
 }
@@ -74,10 +74,10 @@ export class ToolCalls {
   async call(name: string, args: Record<string, unknown>, request: CallRequest): Promise<CallResult> {
     const offered = this.find(name);
     if (!offered) {
-      const known = [...this.#tools.keys()].join(", ");
+      const names = [...this.#tools.keys()].join(", ");
       throw new ProtocolError(
         ErrorCode.InvalidParams,
-        `Nothing was done: there is no tool ${printable(name)}. The tools are ${known}.`,
+        `Nothing was done: there is no tool ${printable(name)}. The tools are ${names}.`,
       );
     }
     const { tool, run } = offered;
@@ -85,8 +85,8 @@ export class ToolCalls {
     if ("problems" in checked) return errorResult(refusal(name, checked.problems));
     const { note } = checked;
     let adviceOf = (): string | undefined => (mayRepeat(tool) ? undefined : "The call may have had its effect.");
-    const advise = (words: string) => {
-      adviceOf = () => words;
+    const advise = (advice: string) => {
+      adviceOf = () => advice;
     };
     try {
       const context = this.contextOf(request, tool, advise);
@@ -100,7 +100,7 @@ export class ToolCalls {
 
   /** The context of a call, or of a request that is served as a tool's call is. @throws {ToolError} */
   contextOf(request: CallRequest, tool?: Tool, advise?: CallContext["advise"]): CallContext {
-    const { scope, labels: _labels, ...known } = request;
+    const { scope, labels: _labels, ...ofRequest } = request;
     const added: Partial<CallContext> = Object.assign(
       {},
       ...this.#features.map((feature) => feature.context?.(request, tool)),
@@ -109,7 +109,7 @@ export class ToolCalls {
     const now = Date.now();
     return {
       ...this.#options.rules,
-      ...known,
+      ...ofRequest,
       store,
       // Most tools make no use of it.
       get jobs() {
@@ -129,7 +129,7 @@ export class ToolCalls {
   }
 
   /** Resolves as `answer` does. @throws {ProtocolError} with the message of a tool's error */
-  async explained<Result>(answer: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  async explainOutage<Result>(answer: Promise<Result>, signal: AbortSignal): Promise<Result> {
     try {
       return await answer;
     } catch (error) {
@@ -161,8 +161,9 @@ async function callTool({ tool, args, request, context, note, resumed }: ToolCal
   if (tool.waits && cancelsByLeaving) scope.waitUntil(calling.then(undefined, () => {}));
   const result = await calling;
   if (!isToolAnswer(result)) return result;
-  const { id, job } = result[ABOUT] ?? {};
-  if (job !== undefined) scope.line.job = id === undefined ? scope.store.logName(job) : scope.store.names.local(id);
+  const { id, job } = result[ANSWER_SUBJECT] ?? {};
+  if (job !== undefined)
+    scope.requestLog.job = id === undefined ? scope.store.logName(job) : scope.store.names.local(id);
   return note === undefined ? result : { ...result, content: [...result.content, { type: "text", text: note }] };
 }
 

@@ -5,7 +5,7 @@ export interface Assets {
   fetch(request: Request): Promise<Response>;
 }
 
-const TYPES: Record<string, string> = {
+const CONTENT_TYPES: Record<string, string> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
@@ -18,7 +18,7 @@ const policy = (issuer = "") =>
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; base-uri 'none'; form-action 'none'; " +
   `frame-ancestors 'none'; connect-src 'self' ${issuer}`;
 
-const HEADERS = {
+const SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
@@ -33,28 +33,28 @@ export async function assetResponse(
   request: Request,
 ): Promise<Response | undefined> {
   const type = /^[\w-]+\.([a-z]+)$/.exec(name)?.[1];
-  const contentType = type === undefined ? undefined : TYPES[type];
+  const contentType = type === undefined ? undefined : CONTENT_TYPES[type];
   if (!files || contentType === undefined) return undefined;
   const etag = request.headers.get("if-none-match");
-  const found = await files.fetch(
+  const asset = await files.fetch(
     new Request(new URL(`/${name}`, request.url), { headers: etag ? { "if-none-match": etag } : {} }),
   );
-  if (!found.ok && found.status !== 304) {
-    await found.body?.cancel();
+  if (!asset.ok && asset.status !== 304) {
+    await asset.body?.cancel();
     return undefined;
   }
-  const known = found.headers.get("etag");
+  const currentEtag = asset.headers.get("etag");
   // A chunk's name holds a hash of its content.
   const cache = name.startsWith("chunk-") ? "public, max-age=31536000, immutable" : "no-cache";
   // Clients show icons on pages of their own.
   const sharing = contentType.startsWith("image/") && { "cross-origin-resource-policy": "cross-origin" };
   const headers = {
     "content-security-policy": policy(issuer),
-    ...HEADERS,
+    ...SECURITY_HEADERS,
     ...sharing,
     "content-type": contentType,
     "cache-control": cache,
-    ...(known && { etag: known }),
+    ...(currentEtag && { etag: currentEtag }),
   };
-  return new Response(found.body, { status: found.status, headers });
+  return new Response(asset.body, { status: asset.status, headers });
 }

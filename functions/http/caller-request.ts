@@ -4,7 +4,7 @@ import type {
   LimitReached,
   RequestBound,
   RequestCost,
-  RequestLine,
+  RequestLog,
   RequestScope,
   StreamSlot,
 } from "../../core/tools/request-scope.ts";
@@ -14,7 +14,7 @@ import { isStream, MAX_STREAM_MS } from "./event-stream.ts";
 /** The request of an admitted caller, within the bounds that middleware has set. */
 class CallerRequest implements RequestScope {
   readonly caller: Caller;
-  readonly line: RequestLine;
+  readonly requestLog: RequestLog;
   readonly limitKey: () => string;
   readonly request: Request;
   readonly waitUntil: RequestScope["waitUntil"];
@@ -26,16 +26,16 @@ class CallerRequest implements RequestScope {
   hasStream = false;
 
   constructor(
-    { req, var: { caller, line, expires, limitKey, requester, bounds = [] } }: Visit,
+    { req, var: { caller, requestLog, expires, limitKey, requester, bounds = [] } }: Visit,
     store: RemoteStore,
     waitUntil: RequestScope["waitUntil"],
   ) {
     this.caller = caller;
-    this.line = line;
+    this.requestLog = requestLog;
     this.limitKey = limitKey;
     this.request = req.raw;
     this.waitUntil = waitUntil;
-    this.store = store.as(caller, line.requestId, requester);
+    this.store = store.as(caller, requestLog.requestId, requester);
     this.until = Math.min(Date.now() + MAX_STREAM_MS, expires);
     this.#bounds = bounds;
   }
@@ -54,8 +54,8 @@ class CallerRequest implements RequestScope {
 
   async charge(): Promise<LimitReached | undefined> {
     for (const bound of this.#bounds) {
-      const limited = await bound.charge?.(this);
-      if (limited) return limited;
+      const limitReached = await bound.charge?.(this);
+      if (limitReached) return limitReached;
     }
     return undefined;
   }

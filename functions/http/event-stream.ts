@@ -19,7 +19,7 @@ const encoder = new TextEncoder();
  * Holds the slot of a stream that opens now, and calls `onTick` again and again with whether its deadline has passed. Returns a
  * function that ends this.
  */
-function hold(terms: StreamTerms, onTick: (isOver: boolean) => void): () => void {
+function keepOpen(terms: StreamTerms, onTick: (isOver: boolean) => void): () => void {
   const slot = terms.slot();
   // Measured by a clock that nobody sets, since a test may move `Date`.
   const end = performance.now() + terms.until - Date.now() + LAST_MESSAGE_MS;
@@ -62,7 +62,7 @@ export function eventStream(
         }
       };
       const send = (message: object) => write(`event: message\ndata: ${JSON.stringify(message)}\n\n`);
-      end = hold(terms, (isOver) => {
+      end = keepOpen(terms, (isOver) => {
         if (!isOver) return write(alive);
         if (!left.signal.aborted) {
           onCut?.(send);
@@ -79,11 +79,11 @@ export function eventStream(
     },
     cancel: leave,
   });
-  return new Response(body, { headers: HEADERS });
+  return new Response(body, { headers: STREAM_HEADERS });
 }
 
 /** Proxies must neither change the stream nor buffer it; the last header is for nginx. */
-const HEADERS = {
+const STREAM_HEADERS = {
   "content-type": "text/event-stream",
   "cache-control": "no-cache, no-transform",
   "x-accel-buffering": "no",
@@ -100,7 +100,7 @@ export function boundedStream(response: Response, terms: StreamTerms, onEnd = ()
   }
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   let isStopped = false;
-  const leave = hold(terms, (isOver) => {
+  const leave = keepOpen(terms, (isOver) => {
     if (!isOver) return;
     isStopped = true;
     reader.cancel().catch(() => {});

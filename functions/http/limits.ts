@@ -48,13 +48,13 @@ export function tooManyRequests(max: string, weight: number, seconds: number, ad
   const counted = weight > 1 ? ` This request counts as ${weight}, for what it touches.${advice}` : "";
   const limit = `a caller may make ${max} in ${PERIOD_SECONDS} seconds`;
   return {
-    words: `Nothing was done: too many requests; ${limit}. Try again in ${seconds} seconds.${counted}`,
+    message: `Nothing was done: too many requests; ${limit}. Try again in ${seconds} seconds.${counted}`,
     seconds,
   };
 }
 
-export const limitedResponse = ({ words, seconds }: LimitReached): Response =>
+export const limitedResponse = ({ message, seconds }: LimitReached): Response =>
   Response.json(
-    { error: "rate_limit_exceeded", error_description: words },
+    { error: "rate_limit_exceeded", error_description: message },
     { status: 429, headers: seconds === undefined ? {} : { "retry-after": String(seconds) } },
   );

@@ -3,7 +3,7 @@ import type { RouteHandler } from "../../core/tools/route.ts";
 import { SharedValue } from "./shared-value.ts";
 
 /** How long the readiness of the Resonate server is cached, in milliseconds. */
-const CACHE_MS = { fresh: 2_000, failed: 1_000, turn: 3_000 };
+const CACHE_MS = { freshForMs: 2_000, failureForMs: 1_000, turnForMs: 3_000 };
 
 /** Answers whether the Resonate server is ready. `missing`: what does not work because a binding is missing. */
 export function readiness(client: ResonateClient, missing: string | undefined): RouteHandler {

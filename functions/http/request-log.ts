@@ -1,25 +1,25 @@
 import { traceIdIn } from "../../core/author/trace-context.ts";
-import type { RequestEntry, RequestLine, RequestTrace } from "../../core/tools/request-scope.ts";
+import type { RequestEntry, RequestLog, RequestTrace } from "../../core/tools/request-scope.ts";
 import type { Middleware } from "../../core/tools/route.ts";
 import { type EdgeLog, printable } from "./log.ts";
 
 /** A request id of Cloudflare. Ids that clients choose are not adopted. */
-const RAY = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
+const RAY_PATTERN = /^[0-9a-f]{16}(-[A-Z]{3})?$/;
 
 /** Logs each request, except for the frequent ones for the edge's health, and gives the response the request's id. */
 export const logRequests = (log: EdgeLog): Middleware =>
   async function logRequest(c, next) {
     const ray = c.req.header("cf-ray");
-    const line = new RequestLog(log, ray !== undefined && RAY.test(ray) ? ray : crypto.randomUUID());
-    c.set("line", line);
+    const entry = new RequestLogEntry(log, ray !== undefined && RAY_PATTERN.test(ray) ? ray : crypto.randomUUID());
+    c.set("requestLog", entry);
     await next();
     if (c.req.path === "/health") return;
-    c.res.headers.set("x-request-id", line.requestId);
-    line.answered(c.res.status);
+    c.res.headers.set("x-request-id", entry.requestId);
+    entry.noteStatus(c.res.status);
   };
 
 /** The one log line of a request, written when it has been answered and its tool is done. */
-class RequestLog implements RequestLine {
+class RequestLogEntry implements RequestLog {
   method?: string;
   tool?: string;
   job?: string;
@@ -31,20 +31,20 @@ class RequestLog implements RequestLine {
   readonly #listeners: ((entry: RequestEntry) => void)[] = [];
   /** The status of a response whose tool is still at work. */
   #status: number | undefined;
-  #isHeld = false;
+  #isDelayed = false;
 
   constructor(log: EdgeLog, requestId: string) {
     this.#log = log;
     this.requestId = requestId;
   }
 
-  hold(): void {
-    this.#isHeld = true;
+  delay(): void {
+    this.#isDelayed = true;
   }
 
   release(): void {
-    this.#isHeld = false;
-    if (this.#status !== undefined) this.answered(this.#status);
+    this.#isDelayed = false;
+    if (this.#status !== undefined) this.noteStatus(this.#status);
   }
 
   onWritten(listener: (entry: RequestEntry) => void): void {
@@ -52,9 +52,9 @@ class RequestLog implements RequestLine {
   }
 
   /** Writes the line, unless the tool is still at work. */
-  answered(status: number): void {
-    this.#status = this.#isHeld ? status : undefined;
-    if (this.#isHeld || !(this.#log.isInformative || this.#listeners.length > 0)) return;
+  noteStatus(status: number): void {
+    this.#status = this.#isDelayed ? status : undefined;
+    if (this.#isDelayed || !(this.#log.isInformative || this.#listeners.length > 0)) return;
     const entry: Omit<RequestEntry, "began"> = {
       request_id: this.requestId,
       method: this.method && printable(this.method),

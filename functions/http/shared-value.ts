@@ -1,9 +1,9 @@
 interface SharedValueOptions {
   /** How long a value is good, and how long a failure is not tried again, in milliseconds. */
-  fresh: number;
-  failed: number;
+  freshForMs: number;
+  failureForMs: number;
   /** How long one request may take before another tries as well, in milliseconds. */
-  turn: number;
+  turnForMs: number;
 }
 
 /** The pause between two looks of a waiting request, in milliseconds. */
@@ -33,7 +33,8 @@ export class SharedValue<Value> {
   async get(load: () => Promise<Value>, newerThan = 0): Promise<{ value: Value; at: number }> {
     for (;;) {
       const now = Date.now();
-      if (this.#value && this.#value.at > newerThan && now < this.#value.at + this.#options.fresh) return this.#value;
+      if (this.#value && this.#value.at > newerThan && now < this.#value.at + this.#options.freshForMs)
+        return this.#value;
       if (this.#failure && now < this.#failure.until) throw this.#failure.error;
       if (now >= this.#turnUntil) return this.#load(load, now);
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
@@ -41,18 +42,18 @@ export class SharedValue<Value> {
   }
 
   async #load(load: () => Promise<Value>, now: number): Promise<{ value: Value; at: number }> {
-    const turn = now + this.#options.turn;
-    this.#turnUntil = turn;
+    const turnForMs = now + this.#options.turnForMs;
+    this.#turnUntil = turnForMs;
     try {
       const value = { value: await load(), at: Date.now() };
       this.#value = value;
       this.#failure = undefined;
       return value;
     } catch (error) {
-      this.#failure = { error, until: Date.now() + this.#options.failed };
+      this.#failure = { error, until: Date.now() + this.#options.failureForMs };
       throw error;
     } finally {
-      if (this.#turnUntil === turn) this.#turnUntil = 0;
+      if (this.#turnUntil === turnForMs) this.#turnUntil = 0;
     }
   }
 }

@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { Era } from "../../core/feature.ts";
-import { abilitiesOf, type Declared } from "../../core/tools/abilities.ts";
+import { abilitiesOf, type DeclaredCapabilities } from "../../core/tools/abilities.ts";
 import type { CallRequest } from "../../core/tools/call-feature.ts";
 import { CLIENT_CAPABILITIES, ErrorCode, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
 import { isInputRequired } from "../../core/tools/present.ts";
@@ -16,8 +16,8 @@ import type { RequestScope } from "../../core/tools/request-scope.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
 import { boundedStream, KEEP_ALIVE_MS } from "../http/event-stream.ts";
 import { MAX_BODY } from "./body.ts";
-import { CACHE, capabilities, listsOf } from "./identity.ts";
-import type { Methods, Offered } from "./methods.ts";
+import { capabilities, LIST_CACHE, listsOf } from "./identity.ts";
+import type { Methods, Offer } from "./methods.ts";
 
 interface SdkRequest {
   request: Request;
@@ -31,18 +31,20 @@ interface SdkRequest {
 }
 
 /** Parameters that this server itself checks. */
-const ANY = z.looseObject({});
+const ANY_OBJECT = z.looseObject({});
 
 /**
  * Answers with the SDK. Each request has its own server and handler: a handler holds its requests in progress, and a shared one
  * would hold those whose work the platform has cancelled forever.
  */
 export function createSdk(
-  { calls, features, identity }: Offered,
+  { calls, features, identity }: Offer,
   methods: Methods,
 ): (request: SdkRequest) => Promise<Response> {
   const lists = listsOf(calls.listing, features);
-  const cacheHints = Object.fromEntries(["server/discover", ...Object.keys(lists)].map((method) => [method, CACHE]));
+  const cacheHints = Object.fromEntries(
+    ["server/discover", ...Object.keys(lists)].map((method) => [method, LIST_CACHE]),
+  );
   const createServer = (era: Era, scope: RequestScope) => {
     const server = new OurServer(identity.info, {
       capabilities: capabilities(era, features),
@@ -59,7 +61,7 @@ export function createSdk(
       if (!handle || only !== era) continue;
       server.setRequestHandler(
         name,
-        { params: ANY },
+        { params: ANY_OBJECT },
         (params, context) => handle(params, requestOfSdk(context, scope)) as Promise<Result>,
       );
     }
@@ -88,11 +90,11 @@ async function brief(response: Response): Promise<Response> {
 
 function requestOfSdk(context: ServerContext, scope: RequestScope): CallRequest {
   const { signal, _meta, envelope, inputResponses, droppedInputResponseKeys = [], notify } = context.mcpReq;
-  const known = { ...envelope } as { [LOG_LEVEL]?: unknown; [CLIENT_CAPABILITIES]?: Declared };
-  const { [LOG_LEVEL]: logLevel, [CLIENT_CAPABILITIES]: declared } = known;
+  const meta = { ...envelope } as { [LOG_LEVEL]?: unknown; [CLIENT_CAPABILITIES]?: DeclaredCapabilities };
+  const { [LOG_LEVEL]: logLevel, [CLIENT_CAPABILITIES]: declared } = meta;
   const hasResponses = inputResponses !== undefined || droppedInputResponseKeys.length > 0;
   // The SDK drops values that are not bare response objects.
-  const dropped = Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined]));
+  const withoutResponses = Object.fromEntries(droppedInputResponseKeys.map((key) => [key, undefined]));
   // Delivery fails only when the client has left.
   const send = (method: string, params: object) => void notify({ method, params } as never).catch(() => {});
   return {
@@ -101,7 +103,7 @@ function requestOfSdk(context: ServerContext, scope: RequestScope): CallRequest 
     ...abilitiesOf(declared),
     signal,
     inputResponses: inputResponses ?? {},
-    ...(hasResponses && { rawResponses: { ...inputResponses, ...dropped } }),
+    ...(hasResponses && { rawResponses: { ...inputResponses, ...withoutResponses } }),
     cancelsByLeaving: declared !== undefined,
     ...callMetaIn({ ..._meta }),
     ...(logLevel !== undefined && { logLevel }),
@@ -121,13 +123,13 @@ class OurServer extends Server {
   protected override _wrapHandler(method: string, handler: Handler): Handler {
     return async (request, context) => {
       let answer: Result | undefined;
-      const judged = super._wrapHandler(method, async (...given) => {
-        const result = await handler(...given);
+      const validate = super._wrapHandler(method, async (...args) => {
+        const result = await handler(...args);
         if (method !== "tools/call" || isInputRequired(result)) return result;
         answer = result;
         return { content: [] };
       });
-      const result = await judged(request, context).catch((error) => {
+      const result = await validate(request, context).catch((error) => {
         throw invalidParams(error) ?? error;
       });
       return answer ?? result;
@@ -139,6 +141,6 @@ class OurServer extends Server {
 function invalidParams({ name, message }: Error): ProtocolError | undefined {
   if (name !== "Error" || !message.startsWith("[")) return undefined;
   const issues = JSON.parse(message) as { path: string[]; message: string }[];
-  const found = issues.map(({ path, message }) => `${path.slice(1).join(".")}: ${message}`).join("; ");
-  return new ProtocolError(ErrorCode.InvalidParams, `Invalid params: ${found}`.slice(0, 500));
+  const problems = issues.map(({ path, message }) => `${path.slice(1).join(".")}: ${message}`).join("; ");
+  return new ProtocolError(ErrorCode.InvalidParams, `Invalid params: ${problems}`.slice(0, 500));
 }

@@ -1,13 +1,13 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
 import { isTooDeep, jsonOf, MAX_DEPTH } from "../../core/resonate/json.ts";
-import { BODY_TIME, readBytes } from "../../core/resonate/read-bytes.ts";
+import { BODY_TIMEOUT_MS, readBytes } from "../../core/resonate/read-bytes.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
 
 /** How many characters of a body cost as much as one request: they are read, checked, and may be stored. */
-const CHARACTERS = 20_000;
+const CHARACTERS_PER_UNIT = 20_000;
 
 /** The parsed body and what its size alone costs, the response that refuses it, or the request for the SDK to refuse. */
 type Body = { parsed: unknown; weight: number } | Response | Request;
@@ -23,14 +23,15 @@ export async function readBody(request: Request): Promise<Body> {
   if (method !== "POST" || !isJson) return request;
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return refusal(413, `Payload Too Large: Request body must not exceed ${MAX_BODY} bytes`);
-  if (body === 408) return refusal(408, `Request Timeout: the body must come within ${BODY_TIME / 1_000} seconds`);
+  if (body === 408)
+    return refusal(408, `Request Timeout: the body must come within ${BODY_TIMEOUT_MS / 1_000} seconds`);
   const text = new TextDecoder().decode(body);
   const parsed = jsonOf(text);
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
   if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   return isTooDeep(text)
     ? invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed)
-    : { parsed, weight: Math.ceil(text.length / CHARACTERS) };
+    : { parsed, weight: Math.ceil(text.length / CHARACTERS_PER_UNIT) };
 }
 
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */

@@ -5,22 +5,22 @@ import type { createSdk } from "./answer-with-sdk.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";
 import { asMessage, asPlain, isInitialized, withName } from "./message.ts";
-import { createMethods, type Methods, type Offered } from "./methods.ts";
+import { createMethods, type Methods, type Offer } from "./methods.ts";
 import { Responder } from "./respond.ts";
 import { requestOfPlain } from "./tool-call.ts";
 
 /** Serves MCP over streamable HTTP, statelessly: the 2026-07-28 revision, and 2025-era clients at the same URL. */
 export class McpEndpoint {
-  readonly #offered: Offered;
+  readonly #offer: Offer;
   readonly #methods: Methods;
   readonly #responder: Responder;
   readonly #inFlight = new CallsInFlight();
-  #loaded: ReturnType<typeof createSdk> | undefined;
+  #loadedSdk: ReturnType<typeof createSdk> | undefined;
 
-  constructor(offered: Offered) {
-    this.#offered = offered;
-    this.#methods = createMethods(offered, this.#inFlight);
-    this.#responder = new Responder(offered.identity.info);
+  constructor(offer: Offer) {
+    this.#offer = offer;
+    this.#methods = createMethods(offer, this.#inFlight);
+    this.#responder = new Responder(offer.identity.info);
   }
 
   async serve(request: Request, scope: RequestScope): Promise<Response> {
@@ -51,8 +51,8 @@ export class McpEndpoint {
     const sdk = async (streamed = false, signal = request.signal, onEnd?: () => void) => {
       const named = withName(request, message);
       const { url, headers, method } = named;
-      const judged = signal === request.signal ? named : new Request(url, { method, headers, signal });
-      return (await this.#sdk())({ request: judged, scope, parsedBody: message, streamed, onEnd });
+      const bounded = signal === request.signal ? named : new Request(url, { method, headers, signal });
+      return (await this.#sdk())({ request: bounded, scope, parsedBody: message, streamed, onEnd });
     };
     const respond = async (result: () => Promise<object>) =>
       plain && this.#responder.respond(message.id, plain, result());
@@ -66,7 +66,7 @@ export class McpEndpoint {
 
   /** Receives what is no request: a notification, or a response to a question. */
   async #receive(request: Request, parsed: unknown, weight: number, scope: RequestScope): Promise<Response> {
-    const { features, calls } = this.#offered;
+    const { features, calls } = this.#offer;
     const response = features.reduce<ReturnType<NonNullable<EdgeFeature["responseIn"]>>>(
       (found, feature) => found ?? feature.responseIn?.(parsed),
       undefined,
@@ -82,7 +82,7 @@ export class McpEndpoint {
     }
     this.#note(response, scope);
     try {
-      await calls.explained(response.take(scope, request.signal), request.signal);
+      await calls.explainOutage(response.take(scope, request.signal), request.signal);
       return new Response(null, { status: 202 });
     } catch (error) {
       return invalidRequest((error as Error).message);
@@ -91,15 +91,15 @@ export class McpEndpoint {
 
   /** Notes in the log line, and for features, what a request is. */
   #note({ method, params }: Pick<Message, "method" | "params">, scope: RequestScope): void {
-    const { line } = scope;
-    const { calls, features } = this.#offered;
-    line.method = method;
-    if (method === "tools/call" && calls.find(params.name)) line.tool = String(params.name);
-    for (const feature of features) feature.note?.(line.tool ?? method, params, scope);
+    const { requestLog } = scope;
+    const { calls, features } = this.#offer;
+    requestLog.method = method;
+    if (method === "tools/call" && calls.find(params.name)) requestLog.tool = String(params.name);
+    for (const feature of features) feature.note?.(requestLog.tool ?? method, params, scope);
   }
 
   async #sdk() {
-    this.#loaded ??= (await import("./answer-with-sdk.ts")).createSdk(this.#offered, this.#methods);
-    return this.#loaded;
+    this.#loadedSdk ??= (await import("./answer-with-sdk.ts")).createSdk(this.#offer, this.#methods);
+    return this.#loadedSdk;
   }
 }

@@ -31,7 +31,7 @@ function namesOf(tools: readonly Tool[]): string {
 }
 
 /** How long a client may cache what only a new deployment changes; `ttlMs` in milliseconds. */
-export const CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
+export const LIST_CACHE = { ttlMs: 5 * 60_000, cacheScope: "public" } as const;
 
 /** What the server and its features can do, for clients of an era. */
 export function capabilities(era: Era, features: readonly EdgeFeature[]): object {
@@ -45,7 +45,7 @@ export function capabilities(era: Era, features: readonly EdgeFeature[]): object
   return Object.keys(extensions).length > 0 ? { ...all, extensions } : all;
 }
 
-const TEMPLATES = [
+const RESULT_TEMPLATES = [
   {
     uriTemplate: "job://{name}{?offset,fields}",
     name: "job",
@@ -63,12 +63,12 @@ export function listsOf(tools: readonly object[], features: readonly EdgeFeature
     "tools/list": { tools },
     // Jobs are resources, but only found by name. Hosts ask for these lists as soon as they are connected.
     "resources/list": { resources: [] },
-    "resources/templates/list": { resourceTemplates: TEMPLATES },
+    "resources/templates/list": { resourceTemplates: RESULT_TEMPLATES },
   };
-  for (const [method, added] of features.flatMap(({ listing = {} }) => Object.entries(listing))) {
-    const known = lists[method] ?? {};
-    for (const [name, entries] of Object.entries(added)) known[name] = [...(known[name] ?? []), ...entries];
-    lists[method] = known;
+  for (const [method, additions] of features.flatMap(({ listing = {} }) => Object.entries(listing))) {
+    const list = lists[method] ?? {};
+    for (const [name, entries] of Object.entries(additions)) list[name] = [...(list[name] ?? []), ...entries];
+    lists[method] = list;
   }
   return lists;
 }

@@ -6,11 +6,11 @@ import * as z from "zod";
 import type { RemoteStore } from "../../core/jobs/remote-store.ts";
 import { viewOfRange } from "../../core/tools/answers.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { arrange, hold, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
+import { arrange, cutToLimit, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
 import { printable } from "../http/log.ts";
 
 /** How long a client may cache a job that has ended, in milliseconds. */
-const KEPT = 60 * 60_000;
+const RESULT_CACHE_MS = 60 * 60_000;
 
 const Address = z.object({
   offset: z.coerce.number().int().min(0).optional(),
@@ -31,19 +31,22 @@ export async function readJob(store: RemoteStore, uri: string, signal?: AbortSig
     throw new ProtocolError(ErrorCode.InvalidParams, `Resource not found: ${printable(uri)}`, { uri: printable(uri) });
   }
   const limit = limitOf(promise.job);
-  const wanted = { ...selection, result: "full" } as const;
-  const view = await viewOfRange(store, promise, wanted, limit, signal);
-  const { views } = arrange([hold(view, wanted, limit)], limit, { copies: 1, taken: 2 * uri.length });
-  const [shown] = views;
-  const next = shown?.summary?.next_offset;
+  const fullSelection = { ...selection, result: "full" } as const;
+  const view = await viewOfRange(store, promise, fullSelection, limit, signal);
+  const { views } = arrange([cutToLimit(view, fullSelection, limit)], limit, {
+    copies: 1,
+    usedCharacters: 2 * uri.length,
+  });
+  const [cutView] = views;
+  const next = cutView?.summary?.next_offset;
   const fields = selection.fields?.map(encodeURIComponent).join(",");
   const more = next && { next: `${uriOf(name)}?offset=${next}${fields ? `&fields=${fields}` : ""}` };
-  const text = JSON.stringify({ ...shown, ...more });
+  const text = JSON.stringify({ ...cutView, ...more });
   return {
     contents: [{ uri, mimeType: "application/json", text }],
     // The caller's token, which is not part of the address, decides whose job it is.
     cacheScope: "private" as const,
-    ttlMs: promise.state === "pending" ? 0 : KEPT,
+    ttlMs: promise.state === "pending" ? 0 : RESULT_CACHE_MS,
   };
 }
 

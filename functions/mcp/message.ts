@@ -5,7 +5,7 @@
  */
 import * as z from "zod";
 import { abilitiesOf } from "../../core/tools/abilities.ts";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META, REVISION } from "../../core/tools/mcp.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_REVISION, PROTOCOL_VERSION_META } from "../../core/tools/mcp.ts";
 import type { Message, Plain, PlainForm } from "../../core/tools/method.ts";
 
 /** The revisions with a handshake. */
@@ -30,7 +30,7 @@ const ClientCapabilities = z.strictObject({
 });
 
 const ModernMeta = z.strictObject({
-  [PROTOCOL_VERSION_META]: z.literal(REVISION),
+  [PROTOCOL_VERSION_META]: z.literal(PROTOCOL_REVISION),
   [CLIENT_INFO]: ClientInfo.optional(),
   [CLIENT_CAPABILITIES]: ClientCapabilities,
   progressToken,
@@ -46,7 +46,7 @@ const Handshake = z.object({
 export const HANDSHAKE_PARAMS: readonly string[] = Object.keys(Handshake.shape);
 
 /** What a 2025-era client sends after its handshake. */
-const Initialized = z.strictObject({
+const InitializedNotification = z.strictObject({
   jsonrpc: z.literal("2.0"),
   method: z.literal("notifications/initialized"),
   params: nothing,
@@ -59,14 +59,14 @@ export function asMessage(body: unknown): Message | undefined {
 
 /** Whether a request is the plain notification that a client is ready, which needs no action. */
 export function isInitialized(headers: Headers, body: unknown): boolean {
-  return isLegacy(headers) && Initialized.safeParse(body).success;
+  return isLegacy(headers) && InitializedNotification.safeParse(body).success;
 }
 
 /** What a plain request says; undefined for a request that the SDK has to judge. */
 export function asPlain(headers: Headers, message: Message, form: PlainForm): Plain | undefined {
   const { _meta, ...rest } = message.params;
   if (!Object.keys(rest).every((key) => form.params.includes(key))) return undefined;
-  return headers.get("mcp-protocol-version") === REVISION
+  return headers.get("mcp-protocol-version") === PROTOCOL_REVISION
     ? asModern(headers, message, form)
     : asLegacy(headers, message);
 }
@@ -74,9 +74,9 @@ export function asPlain(headers: Headers, message: Message, form: PlainForm): Pl
 function asModern(headers: Headers, { method, params }: Message, { namedBy }: PlainForm): Plain | undefined {
   if (headers.get("mcp-method") !== method) return undefined;
   const name = headers.get("mcp-name");
-  const isLacking = name === null && mayLackName(method);
+  const lacksName = name === null && mayLackName(method);
   // A header that begins like this is an encoded name.
-  if (namedBy && !isLacking && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
+  if (namedBy && !lacksName && (name === null || name !== params[namedBy] || name.startsWith("=?"))) return undefined;
   const meta = ModernMeta.safeParse(params._meta).data;
   if (!meta) return undefined;
   return { era: "modern", progressToken: meta.progressToken, ...abilitiesOf(meta[CLIENT_CAPABILITIES]) };

@@ -4,13 +4,13 @@
  */
 import type { EdgeFeature } from "../../core/feature.ts";
 import { isRecord } from "../../core/resonate/json.ts";
-import type { Declared } from "../../core/tools/abilities.ts";
+import type { DeclaredCapabilities } from "../../core/tools/abilities.ts";
 import type { Identity } from "../../core/tools/identity.ts";
-import { ErrorCode, ProtocolError, REVISION } from "../../core/tools/mcp.ts";
+import { ErrorCode, PROTOCOL_REVISION, ProtocolError } from "../../core/tools/mcp.ts";
 import type { Method } from "../../core/tools/method.ts";
 import type { RequestScope } from "../../core/tools/request-scope.ts";
 import type { ToolCalls } from "../calls/tool-calls.ts";
-import { CACHE, capabilities, listsOf } from "./identity.ts";
+import { capabilities, LIST_CACHE, listsOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import { readJob } from "./job-resource.ts";
 import { HANDSHAKE_PARAMS } from "./message.ts";
@@ -22,13 +22,13 @@ const JSON_TYPE = { "content-type": "application/json" };
 export type Methods = ReadonlyMap<string, Method>;
 
 /** What the server offers. */
-export interface Offered {
+export interface Offer {
   identity: Identity;
   calls: ToolCalls;
   features: readonly EdgeFeature[];
 }
 
-export function createMethods({ identity, calls, features }: Offered, inFlight: CallsInFlight): Methods {
+export function createMethods({ identity, calls, features }: Offer, inFlight: CallsInFlight): Methods {
   const { info, instructions } = identity;
   const responder = new Responder(info);
 
@@ -36,7 +36,7 @@ export function createMethods({ identity, calls, features }: Offered, inFlight: 
   const constant = (legacy: object | undefined, modern: object | undefined): Method => {
     const results = {
       legacy: JSON.stringify(legacy),
-      modern: modern && JSON.stringify(responder.complete({ ...modern, ...CACHE })),
+      modern: modern && JSON.stringify(responder.complete({ ...modern, ...LIST_CACHE })),
     };
     return {
       form: { params: [] },
@@ -63,8 +63,8 @@ export function createMethods({ identity, calls, features }: Offered, inFlight: 
       return response;
     },
   };
-  const discovered = {
-    supportedVersions: [REVISION],
+  const discovery = {
+    supportedVersions: [PROTOCOL_REVISION],
     capabilities: capabilities("modern", features),
     instructions,
   };
@@ -74,25 +74,25 @@ export function createMethods({ identity, calls, features }: Offered, inFlight: 
     ),
     ["initialize", initialize],
     ["ping", constant({}, undefined)],
-    ["server/discover", constant(undefined, discovered)],
+    ["server/discover", constant(undefined, discovery)],
     ["resources/read", readResource(features)],
     ["tools/call", toolCall(calls, responder, inFlight)],
     ...features.flatMap(({ methods = {} }) =>
-      Object.entries(methods).map(([name, method]) => [name, explained(method, calls)] as const),
+      Object.entries(methods).map(([name, method]) => [name, withExplainedOutage(method, calls)] as const),
     ),
   ]);
 }
 
 /** The method whose errors are in words for a model. */
-function explained(method: Method, calls: ToolCalls): Method {
+function withExplainedOutage(method: Method, calls: ToolCalls): Method {
   const { handle } = method;
   if (!handle) return method;
-  return { ...method, handle: async (params, request) => calls.explained(handle(params, request), request.signal) };
+  return { ...method, handle: async (params, request) => calls.explainOutage(handle(params, request), request.signal) };
 }
 
 /** The session id for a client of 2025; undefined if no feature needs sessions. */
 async function sessionOf(
-  { elicitation }: Declared,
+  { elicitation }: DeclaredCapabilities,
   features: readonly EdgeFeature[],
   scope: RequestScope,
 ): Promise<string | undefined> {

@@ -47,23 +47,23 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
         if (response) return response;
       }
       // The response begins before the tool is done.
-      scope.line.hold();
+      scope.requestLog.delay();
       const open = inFlight.begin(scope, id);
       scope.cancelled = open.signal;
-      const until = AbortSignal.any([request.signal, open.signal]);
+      const aborted = AbortSignal.any([request.signal, open.signal]);
       const release = () => {
         open.end();
-        scope.line.release();
+        scope.requestLog.release();
       };
-      if (!isOurs || !isLong) return sdk(isLong, until, release);
+      if (!isOurs || !isLong) return sdk(isLong, aborted, release);
       const run = (send: (message: object) => void, aborted: AbortSignal) =>
-        streamed({ call, plain, tool, args, send, aborted, isOver: open.signal }).finally(release);
-      return eventStream(run, until, scope);
+        streamCall({ call, plain, tool, args, send, aborted, isOver: open.signal }).finally(release);
+      return eventStream(run, aborted, scope);
     },
   };
 
   /** Calls a tool, and sends its messages and its answer on the stream of the request. */
-  async function streamed({ call, plain, tool, args, send, aborted, isOver }: StreamedCall): Promise<void> {
+  async function streamCall({ call, plain, tool, args, send, aborted, isOver }: StreamedCall): Promise<void> {
     const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params });
     const request = {
       ...requestOfPlain(plain, call.scope, aborted),

@@ -6,7 +6,7 @@ import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
 import { childOf, encodeValue } from "../../core/resonate/codec.ts";
 import { cleanUpId, storedMarkId } from "../../core/resonate/ids.ts";
 import { resultOf } from "../../core/resonate/object-calls.ts";
-import { STORED } from "../../core/resonate/size.ts";
+import { STORED_HEADER } from "../../core/resonate/size.ts";
 import { BEGAN, deployCaller, KEY, MINUTE, moveClock } from "../../testing/stack/caller-deployment.ts";
 
 const RUNS = 60 * Number(process.env.FUZZ_TIMES ?? 1);
@@ -139,7 +139,7 @@ describe("the stored bytes of jobs that do not state them", () => {
     await sim.send("promise.create", childOf(cleanUp, Date.now() + 60 * MINUTE).data);
     await end("timer_a", "rejected_canceled");
     const before = await stored();
-    const value = { ...encodeValue({ steps: 1 }), headers: { [STORED]: "123456" } };
+    const value = { ...encodeValue({ steps: 1 }), headers: { [STORED_HEADER]: "123456" } };
     await sim.send("promise.settle", { id: cleanUp, state: "resolved", value });
     vi.advanceTimersByTime(2 * MINUTE);
     await start("timer_next");

@@ -10,7 +10,7 @@ import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import { CALLER_ROLE, CALLERS_ROLE, OPERATORS_ROLE } from "../../core/resonate/object-address.ts";
 import type { Remote } from "../../core/resonate/object-calls.ts";
-import { MOST_OF_A_JOB } from "../../core/resonate/size.ts";
+import { MAX_JOB_BYTES } from "../../core/resonate/size.ts";
 import { EVENT_ERROR_CODES } from "../../core/tools/event-errors.ts";
 import { CallerList, type CallerListMethods } from "../../features/backup/list.ts";
 import { type BackupMethods, backup } from "../../features/backup/object.ts";
@@ -140,7 +140,7 @@ function recordIn(host: RoleHost, deployment: Deployment): JobRecord {
     namespace: config.RESONATE_NAMESPACE,
     requests,
     retentionMs: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,
-    maxJobBytes: keepsFiles(env) ? Number.POSITIVE_INFINITY : MOST_OF_A_JOB,
+    maxJobBytes: keepsFiles(env) ? Number.POSITIVE_INFINITY : MAX_JOB_BYTES,
     enlist: async (key) => callers && list().add(key),
     delist: async (key) => callers && list().forget(key),
   });

@@ -49,7 +49,7 @@ export class JobFollower {
     followPromises<string, SettlementChannel>(
       {
         open: (onNews, until) => this.#open(onNews, until),
-        look: (channel) => this.#look(channel),
+        check: (channel) => this.#look(channel),
         onNews: (id, channel) => this.#onNews(id, channel),
       },
       this.#end.signal,

@@ -5,10 +5,10 @@ import type { ReportedJob } from "../../core/jobs/reports.ts";
 import { getOf } from "../../core/resonate/codec.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { unreadIn } from "../../core/resonate/connection/failures.ts";
+import { undecryptableIn } from "../../core/resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, isRoot, storedMarkId } from "../../core/resonate/ids.ts";
-import { besideIn, markedBytes } from "../../core/resonate/size.ts";
+import { markedBytes, reportedBytesIn } from "../../core/resonate/size.ts";
 import { type JobTable, SIZE_CHECK_INTERVAL_MS } from "./job-table.ts";
 
 /** How many promises are read before a start is refused, and in an alarm. */
@@ -19,7 +19,7 @@ export type JobPromise = Pick<PromiseRecord, "id" | "createdAt" | "timeoutAt">;
 
 interface RefresherOptions {
   jobs: JobTable;
-  client: Pick<ResonateClient, "call" | "opened">;
+  client: Pick<ResonateClient, "call" | "decodeRecord">;
   /** How long jobs are kept after their end, in milliseconds. */
   retentionMs: number;
   /** How many bytes a job may store at most. */
@@ -90,7 +90,7 @@ export class JobRefresher {
     if (job.state !== "pending" && !isCut(job)) return job;
     const get = (id: string) => this.#client.call(getOf(id));
     const cleanUp = job.state === "rejected_canceled" ? await get(cleanUpId(job.id)) : undefined;
-    const beside = cleanUp && besideIn(cleanUp.value);
+    const beside = cleanUp && reportedBytesIn(cleanUp.value);
     const marked = beside ?? (await markedBytes(async (n) => (await get(storedMarkId(job.id, n))) !== undefined));
     const isCleaning = cleanUp?.state === "pending";
     this.#jobs.resize(job.id, isCleaning ? Date.now() + SIZE_CHECK_INTERVAL_MS : undefined);
@@ -162,9 +162,9 @@ export class JobRefresher {
     { isChild = () => false, isSized = false }: { isChild?: (id: string) => boolean; isSized?: boolean } = {},
   ): Promise<(PromiseRecord | undefined)[]> {
     const look = (job: ReportedJob) =>
-      typeof job === "string" ? this.#client.call(getOf(job)) : this.#client.opened(job);
+      typeof job === "string" ? this.#client.call(getOf(job)) : this.#client.decodeRecord(job);
     // Of a promise that cannot be decrypted the state is known: it must not keep others from being looked at.
-    const unread = (error: unknown) => unreadIn(error) ?? Promise.reject(error);
+    const unread = (error: unknown) => undecryptableIn(error) ?? Promise.reject(error);
     const found = await Promise.all(jobs.map((job) => look(job).catch(unread)));
     const ids = jobs.map(idOf);
     const key = this.#options.key();

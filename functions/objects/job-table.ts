@@ -9,7 +9,7 @@ import type {
 } from "../../core/jobs/caller-record.ts";
 import type { PartTables, RecordedJobs } from "../../core/jobs/object-part.ts";
 import { wordsOf } from "../../core/jobs/own-jobs.ts";
-import { GENERATION, idsFrom } from "../../core/resonate/ids.ts";
+import { GENERATION_SEPARATOR, idsFrom } from "../../core/resonate/ids.ts";
 import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
 
 /** Which schedule has started a job. `schedule` is the name of its first generation. */
@@ -182,7 +182,7 @@ export class JobTable implements RecordedJobs {
   /** Removes all generations of a job name. `isHidden`: keeps them, but out of lists until they are started again. */
   forget(id: string, isHidden: boolean): void {
     this.#used.clear();
-    const all = [id, ...idsFrom(id + GENERATION)];
+    const all = [id, ...idsFrom(id + GENERATION_SEPARATOR)];
     const where = "id = ? OR (id >= ? AND id < ?)";
     if (isHidden) this.#sql.all(`UPDATE jobs SET hidden = 1 WHERE ${where}`, ...all);
     else this.#sql.all(`DELETE FROM jobs WHERE ${where}`, ...all);
@@ -270,7 +270,7 @@ export class JobTable implements RecordedJobs {
     return this.#ids(where, now, before, now, limit);
   }
 
-  /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a `passed` job. */
+  /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a job that has `isSearchEnd`. */
   list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
     const words = wordsOf(search);
     // A row's text is made once for all words. No word has a space, so none is found across two names.
@@ -294,12 +294,12 @@ export class JobTable implements RecordedJobs {
       const rows = this.#sql.all(found, nameAt + 1, ...values, MAX_SEARCHED_JOBS, ...words, limit).map(rowOf);
       if (rows.length === limit) return rows;
       const passed = this.#sql.all(`${columns} ${jobs} OFFSET ?`, ...values, 1, MAX_SEARCHED_JOBS - 1).map(rowOf);
-      return [...rows, ...passed.map((row) => ({ ...row, passed: true as const }))];
+      return [...rows, ...passed.map((row) => ({ ...row, isSearchEnd: true as const }))];
     };
     // A job that was pending when last seen may have ended.
     const states = state === undefined ? [undefined] : [...new Set([state, "pending"])];
     const rows = states.flatMap(rowsIn).sort((a, b) => b.startedAt - a.startedAt || (a.id < b.id ? 1 : -1));
-    const end = rows.findIndex(({ passed }) => passed);
+    const end = rows.findIndex(({ isSearchEnd }) => isSearchEnd);
     const page = rows.slice(0, Math.min(limit, end < 0 ? limit : end + 1));
     return page.map((row) => ({ ...row, labels: this.labelsOf(row.id) }));
   }

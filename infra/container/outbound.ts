@@ -1,4 +1,9 @@
-import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
+import {
+  fetchFrom,
+  type ObjectAddress,
+  type ResonateNamespace,
+  withLocation,
+} from "../../core/resonate/object-address.ts";
 
 /**
  * Forwards a container's requests to `http://resonate/` to the Resonate object, so that the worker needs no secret and no
@@ -10,5 +15,5 @@ export function resonate(
 ): Response | Promise<Response> {
   // Workers must not read the key that seals task ids.
   if (new URL(request.url).pathname === "/key") return new Response(null, { status: 404 });
-  return fetchFrom(located(RESONATE, where))(request);
+  return fetchFrom(withLocation(RESONATE, where))(request);
 }

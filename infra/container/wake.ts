@@ -1,5 +1,10 @@
 /** Wakes the containers when jobs wait, and tells when they may sleep. */
-import { fetchFrom, located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
+import {
+  fetchFrom,
+  type ObjectAddress,
+  type ResonateNamespace,
+  withLocation,
+} from "../../core/resonate/object-address.ts";
 
 export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };
@@ -21,7 +26,7 @@ export async function wake(env: WakeEnv): Promise<void> {
 /** Whether a job waits and no worker is connected, or a job has just woken the first worker. */
 async function areJobsWaiting({ RESONATE, RESONATE_GROUP, ...where }: WakeEnv): Promise<boolean> {
   const group = encodeURIComponent(RESONATE_GROUP || "workers");
-  const response = await fetchFrom(located(RESONATE, where))(`http://resonate/waiting/${group}`);
+  const response = await fetchFrom(withLocation(RESONATE, where))(`http://resonate/waiting/${group}`);
   return ((await response.json()) as { isWaiting: boolean }).isWaiting;
 }
 

@@ -7,7 +7,7 @@ import { getPlatformProxy } from "wrangler";
 import { startChild } from "../../cli/process/child.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
-import { KeptFiles } from "../../features/files/kept-files.ts";
+import { FileStorage } from "../../features/files/kept-files.ts";
 import { locationOf } from "../../features/files/location.ts";
 import type { ObjectStore } from "../../features/files/storage/objects.ts";
 import { type Bucket, bucketStore } from "../../features/files/storage/r2.ts";
@@ -54,7 +54,7 @@ async function onStack(serve: () => Promise<Served>, folder: string): Promise<Su
   });
   const [worker, other] = stack.workers;
   const { server, edge, origin, resonate } = stack;
-  const files = new KeptFiles(locationOf(env) as never);
+  const files = new FileStorage(locationOf(env) as never);
   const client = new ResonateClient({
     url: resonate.url,
     token: resonate.env.RESONATE_TOKEN,

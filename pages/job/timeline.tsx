@@ -52,8 +52,8 @@ const Item: FC<{ at: number; mark: "done" | "bad" | "open"; children?: Child }> 
 );
 
 const Entry: FC<{ entry: TimelineEntry }> = ({ entry }) => {
-  const { kind, at, over, error } = entry;
-  const isOpen = over === undefined && kind !== "begin" && kind !== "race";
+  const { kind, at, endedAt, error } = entry;
+  const isOpen = endedAt === undefined && kind !== "begin" && kind !== "race";
   const mark = kind === "retry" || error !== undefined ? "bad" : isOpen ? "open" : "done";
   return (
     <Item at={at} mark={mark}>
@@ -62,7 +62,9 @@ const Entry: FC<{ entry: TimelineEntry }> = ({ entry }) => {
   );
 };
 
-const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, over, attempt, error, message, by } }) => {
+const Event: FC<{ entry: TimelineEntry }> = ({
+  entry: { kind, op, at, until, endedAt, attempt, error, message, by },
+}) => {
   const name = <strong>{op}</strong>;
   switch (kind) {
     case "cancelled":
@@ -70,8 +72,8 @@ const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, ove
     case "sleep":
       return (
         <>
-          {name}: {over === undefined ? "sleeps until " : "slept until "}
-          <Time at={over ?? until ?? at} />
+          {name}: {endedAt === undefined ? "sleeps until " : "slept until "}
+          <Time at={endedAt ?? until ?? at} />
         </>
       );
     case "retry":
@@ -84,9 +86,9 @@ const Event: FC<{ entry: TimelineEntry }> = ({ entry: { kind, op, at, until, ove
       return (
         <>
           Asked: {message}
-          {over !== undefined && " (answered "}
-          {over !== undefined && <Time at={over} />}
-          {over !== undefined && ")"}
+          {endedAt !== undefined && " (answered "}
+          {endedAt !== undefined && <Time at={endedAt} />}
+          {endedAt !== undefined && ")"}
         </>
       );
     case "begin":

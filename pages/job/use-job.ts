@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "hono/jsx/dom";
-import { isOpen, MOST_OPEN, type TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import { isOpen, MAX_OPEN_ENTRIES, type TimelineEntry } from "../../core/jobs/feed/timeline.ts";
 import { useOutcome } from "../lib/components.tsx";
 import { follow } from "../lib/follow.ts";
 import { job as askJob, type JobInfo } from "../lib/server.ts";
@@ -94,7 +94,7 @@ class JobReader {
   async #readPart(): Promise<JobInfo> {
     // Of many open records, those due first are read, and questions: an answer may come at any time.
     const open = [...this.#entries.values()].filter(isOpen).sort((a, b) => (a.until ?? 0) - (b.until ?? 0));
-    const numbers = open.slice(0, MOST_OPEN).map(({ n }) => n);
+    const numbers = open.slice(0, MAX_OPEN_ENTRIES).map(({ n }) => n);
     const info = await askJob(this.#name, this.#next, numbers);
     const { entries, next } = info.timeline;
     for (const entry of entries) this.#entries.set(entry.n, entry);

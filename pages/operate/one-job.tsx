@@ -137,9 +137,9 @@ const Journal: FC<{ entries: JournalEntry[] }> = ({ entries }) => (
   </Section>
 );
 
-function markOf({ kind, over, error }: JournalEntry): string {
+function markOf({ kind, endedAt, error }: JournalEntry): string {
   if (error !== undefined) return "bad";
-  return over === undefined && /sleep|ask|retry/.test(kind) ? "open" : "done";
+  return endedAt === undefined && /sleep|ask|retry/.test(kind) ? "open" : "done";
 }
 
 const Values: FC<{ name: string }> = ({ name }) => {

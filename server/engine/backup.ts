@@ -35,8 +35,8 @@ export function readRows(
   const rows: BackupRow[] = [];
   let last = key;
   for (let characters = 0; ; ) {
-    const where = last.length > 0 ? afterKey : "";
-    const batch = sql.all(`SELECT * FROM ${table} ${where} ORDER BY ${names} LIMIT ${ROWS_PER_STATEMENT}`, ...last);
+    const condition = last.length > 0 ? afterKey : "";
+    const batch = sql.all(`SELECT * FROM ${table} ${condition} ORDER BY ${names} LIMIT ${ROWS_PER_STATEMENT}`, ...last);
     for (const row of batch) {
       rows.push({ table, row });
       characters += charactersOf(row);

@@ -152,17 +152,17 @@ export class Engine {
       ]);
     }
     if (cursor !== undefined) conditions.push(["id > ?", cursor]);
-    const where = conditions.length > 0 ? `WHERE ${conditions.map(([sql]) => sql).join(" AND ")}` : "";
+    const condition = conditions.length > 0 ? `WHERE ${conditions.map(([sql]) => sql).join(" AND ")}` : "";
     const ids = this.#store.ids(
       table,
-      `${where} ORDER BY id LIMIT ?`,
+      `${condition} ORDER BY id LIMIT ?`,
       ...conditions.map(([, value]) => value),
       limit + 1,
     );
     const records = ids.slice(0, limit).map((id) => {
       const { response, changes: timeouts } = this.apply(now, {
         kind: get,
-        head: HEAD,
+        head: REQUEST_HEAD,
         data: { id },
       } satisfies Operation);
       // The read handles a time-out that is still due.
@@ -186,7 +186,7 @@ export class Engine {
 }
 
 /** The head of requests that the engine itself sends. */
-const HEAD = { corrId: "", version: "" };
+const REQUEST_HEAD = { corrId: "", version: "" };
 
 const SEARCHES = {
   "promise.search": { table: "promises", get: "promise.get", list: "promises", defaultLimit: 100 },

@@ -44,8 +44,8 @@ export class MemoryState implements State {
   }
 
   due(now: number): Due {
-    const ids = <V extends { id: string }>(all: Map<string, V>, isDue: (each: V) => boolean) =>
-      [...all.values()].filter(isDue).map(({ id }) => id);
+    const ids = <V extends { id: string }>(entries: Map<string, V>, isDue: (each: V) => boolean) =>
+      [...entries.values()].filter(isDue).map(({ id }) => id);
     return {
       promises: ids(this.promises, ({ state, timeoutAt }) => state === "pending" && timeoutAt <= now),
       tasks: ids(this.tasks, ({ timer }) => timer !== undefined && timer <= now),

@@ -20,7 +20,7 @@ export interface SweepPosition extends EndPosition {
   isBookkeeping?: boolean;
 }
 
-const START = { settledAt: 0, id: "" };
+const FIRST_POSITION = { settledAt: 0, id: "" };
 
 /** The interval between two sweeps: a tenth of the retention, within bounds. All are in milliseconds. */
 export function sweepInterval(retention: number, maxInterval: number): number {
@@ -38,7 +38,7 @@ export function sweep(
   position: SweepPosition | undefined,
 ): SweepPosition | undefined {
   if (position?.isBookkeeping) return sweepBookkeeping(store, now, position);
-  const jobs = store.finishedJobs(position ?? START, now, MAX_JOBS_PER_BATCH);
+  const jobs = store.finishedJobs(position ?? FIRST_POSITION, now, MAX_JOBS_PER_BATCH);
   for (const { id } of jobs) {
     const isExpired = store.generations(id).every(({ state, settledAt, tags }) => {
       const ownRetention = (JSON.parse(tags) as Record<string, string>)[RETENTION_TAG];
@@ -47,7 +47,7 @@ export function sweep(
     });
     if (isExpired) store.remove(id);
   }
-  return jobs.length < MAX_JOBS_PER_BATCH ? { ...START, isBookkeeping: true } : jobs.at(-1);
+  return jobs.length < MAX_JOBS_PER_BATCH ? { ...FIRST_POSITION, isBookkeeping: true } : jobs.at(-1);
 }
 
 function sweepBookkeeping(store: Store, now: number, position: SweepPosition): SweepPosition | undefined {

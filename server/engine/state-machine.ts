@@ -26,8 +26,8 @@ import {
   taskRecord,
 } from "./records.ts";
 
-const TARGET = "resonate:target";
-const BRANCH = "resonate:branch";
+const TARGET_TAG = "resonate:target";
+const BRANCH_TAG = "resonate:branch";
 
 /** After how long an unclaimed task is dispatched again. */
 export const RETRY_INTERVAL_MS = 30_000;
@@ -169,7 +169,7 @@ class StateMachine {
     const existing = this.#state.promise(data.id);
     if (existing) return existing;
     const promise = this.#add(data, createdAt);
-    if (promise.tags[TARGET] === undefined) return promise;
+    if (promise.tags[TARGET_TAG] === undefined) return promise;
     const task: Task = { id: promise.id, state: "pending", version: 0, resumes: new Set() };
     const delay = Number(promise.tags["resonate:delay"]);
     if (promise.state !== "pending") this.#putTask({ ...task, state: "fulfilled" });
@@ -238,7 +238,7 @@ class StateMachine {
     this.#timeOut([awaited, awaiter]);
     const promise = this.#promiseAt(awaited, 404, "Awaited promise not found");
     const { tags, state } = this.#promiseAt(awaiter, 422, "Awaiter promise not found");
-    if (tags[TARGET] === undefined) throw new Refusal(422, "Awaiter promise has no resonate:target tag");
+    if (tags[TARGET_TAG] === undefined) throw new Refusal(422, "Awaiter promise has no resonate:target tag");
     if (promise.state !== "pending") {
       if (this.#state.task(awaiter)?.state !== "halted") this.#resume(awaiter, awaited);
     } else if (state === "pending") {
@@ -347,7 +347,7 @@ class StateMachine {
 
   /** Frees a task to be claimed, and dispatches it to its target. */
   #dispatch({ id, version, resumes }: Task, from = this.#now): void {
-    const address = this.#state.promise(id)?.tags[TARGET];
+    const address = this.#state.promise(id)?.tags[TARGET_TAG];
     const timer = from + RETRY_INTERVAL_MS;
     this.#putTask({ id, state: "pending", version, resumes, timer, dispatchedTo: address });
     if (address !== undefined) this.changes.push({ kind: "execute", address, task: { id, version }, timer });
@@ -373,7 +373,7 @@ class StateMachine {
 
   /** The other promises of a promise's branch, for the worker that begins to execute it. */
   #preload({ id, tags }: StoredPromise) {
-    const branch = tags[BRANCH];
+    const branch = tags[BRANCH_TAG];
     if (branch === undefined) return [];
     return this.#state.branch(branch).flatMap((each) => (each.id === id ? [] : [promiseRecord(each)]));
   }

@@ -4,9 +4,9 @@
  */
 import {
   belowSql,
-  CHILD,
+  CHILD_SEPARATOR,
   cleanUpId,
-  GENERATION,
+  GENERATION_SEPARATOR,
   IS_FIRST_GENERATION_SQL,
   isLimitSql,
 } from "../../core/resonate/ids.ts";
@@ -100,9 +100,9 @@ export class Store {
    * @throws {PromiseTooLarge}
    */
   putPromise(promise: StoredPromise, stored?: StoredPromise): void {
-    if (!stored || !isAsStored(promise, stored)) this.#writePromise(promise);
+    if (!stored || !isUnchanged(promise, stored)) this.#writePromise(promise);
     const { id } = promise;
-    const { callbacks = EMPTY, listeners = EMPTY } = stored ?? {};
+    const { callbacks = NO_IDS, listeners = NO_IDS } = stored ?? {};
     for (const awaiter of difference(callbacks, promise.callbacks))
       this.#sql.run("DELETE FROM callbacks WHERE awaited = ? AND awaiter = ?", id, awaiter);
     for (const awaiter of difference(promise.callbacks, callbacks))
@@ -235,8 +235,8 @@ export class Store {
   generations(id: string): { state: string; settledAt: number | null; tags: string }[] {
     return this.#all<{ state: string; settledAt: number | null; tags: string }>(
       `SELECT state, settledAt, tags FROM promises
-       WHERE id = ?1 OR (id = ?2 AND state = 'pending') OR (${belowSql("id", GENERATION)}
-         AND (instr(id, '${CHILD}') = 0 OR (state = 'pending' AND substr(id, -length(?3)) = ?3)))`,
+       WHERE id = ?1 OR (id = ?2 AND state = 'pending') OR (${belowSql("id", GENERATION_SEPARATOR)}
+         AND (instr(id, '${CHILD_SEPARATOR}') = 0 OR (state = 'pending' AND substr(id, -length(?3)) = ?3)))`,
       id,
       cleanUpId(id),
       cleanUpId(""),
@@ -247,8 +247,8 @@ export class Store {
   remove(id: string): void {
     for (const [table, column] of JOB_TABLES) {
       this.#sql.run(
-        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${belowSql(column, CHILD)})
-           OR (${belowSql(column, GENERATION)})`,
+        `DELETE FROM ${table} WHERE ${column} = ?1 OR (${belowSql(column, CHILD_SEPARATOR)})
+           OR (${belowSql(column, GENERATION_SEPARATOR)})`,
         id,
       );
     }
@@ -280,10 +280,10 @@ export class Store {
 }
 
 /** Whether the promise's row is up to date. Callbacks and listeners have rows of their own. */
-const isAsStored = (promise: StoredPromise, stored: StoredPromise): boolean =>
+const isUnchanged = (promise: StoredPromise, stored: StoredPromise): boolean =>
   promise.state === stored.state && promise.value === stored.value && promise.settledAt === stored.settledAt;
 
-const EMPTY: ReadonlySet<string> = new Set();
+const NO_IDS: ReadonlySet<string> = new Set();
 const difference = (all: ReadonlySet<string>, others: ReadonlySet<string>) =>
   [...all].filter((each) => !others.has(each));
 

@@ -20,7 +20,7 @@ import { IN_MEMORY, openDatabase } from "./database.ts";
 import { NodeSql } from "./node-sql.ts";
 import { TimedResonate } from "./timed-resonate.ts";
 
-const LOOPBACK = "127.0.0.1";
+const LOOPBACK_ADDRESS = "127.0.0.1";
 
 /** How long open answers may still take when the server is closed. */
 const CLOSE_TIMEOUT_MS = 200;
@@ -62,10 +62,10 @@ export async function startResonate({
   try {
     // `noDelay`, since an answer is one small write. No time-out, which could close a connection while its client sends.
     const options = { noDelay: true, keepAlive: true, keepAliveTimeout: 0 };
-    const server = createServer(options, (req, res) => handle(req, res, host)).listen(port, LOOPBACK);
+    const server = createServer(options, (req, res) => handle(req, res, host)).listen(port, LOOPBACK_ADDRESS);
     await once(server, "listening");
     return {
-      url: `http://${LOOPBACK}:${(server.address() as AddressInfo).port}`,
+      url: `http://${LOOPBACK_ADDRESS}:${(server.address() as AddressInfo).port}`,
       file,
       async close() {
         const closed = new Promise((resolve) => server.close(resolve));
@@ -88,12 +88,12 @@ interface Host {
 }
 
 /** The size of the state, and the size to which it can grow on its disk, in bytes. */
-function usageOf(db: DatabaseSync, file: string): { size: number; most?: number } {
+function usageOf(db: DatabaseSync, file: string): { size: number; maxBytes?: number } {
   const sql = "SELECT page_count * page_size AS size FROM pragma_page_count(), pragma_page_size()";
   const { size } = db.prepare(sql).get() as { size: number };
   if (file === IN_MEMORY) return { size };
   const { bavail, bsize } = statfsSync(file);
-  return { size, most: size + bavail * bsize };
+  return { size, maxBytes: size + bavail * bsize };
 }
 
 async function handle(req: IncomingMessage, res: ServerResponse, host: Host): Promise<void> {

@@ -4,7 +4,7 @@ import { retentionOf } from "../../core/jobs/retention.ts";
 import { hasOperators, type OperatorEnv } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import { located, type ObjectAddress } from "../../core/resonate/object-address.ts";
+import { type ObjectAddress, withLocation } from "../../core/resonate/object-address.ts";
 import { readBytes } from "../../core/resonate/read-bytes.ts";
 import { AccountSweep } from "../../features/files/account-sweep.ts";
 import type { FileBindings } from "../../features/files/location-in-workers.ts";
@@ -108,10 +108,10 @@ export class ObjectServer implements PausableServer {
     if (env.WORKER && env.RUNS_IN === "container") {
       this.#container = new ContainerWorker(env.WORKER, durable);
     } else if (env.RUNNER && env.RUNS_IN !== "container") {
-      this.#runners = this.#runnerPool(env, located(env.RUNNER, env), durable);
+      this.#runners = this.#runnerPool(env, withLocation(env.RUNNER, env), durable);
     }
     const { CALLER, RESONATE_NAMESPACE: namespace = "" } = env;
-    this.#reports = CALLER && new CallerReports({ client, namespace, objects: located(CALLER, env), durable });
+    this.#reports = CALLER && new CallerReports({ client, namespace, objects: withLocation(CALLER, env), durable });
     void state.blockConcurrencyWhile(() => this.#alarm.restore());
   }
 
@@ -120,7 +120,7 @@ export class ObjectServer implements PausableServer {
     const reports =
       CALLER && hasOperators(env)
         ? new RunnerReports({
-            objects: located(CALLER, env),
+            objects: withLocation(CALLER, env),
             namespace: prefix,
             group: this.#group,
             maxConcurrent: MAX_TASKS_PER_FUNCTION,

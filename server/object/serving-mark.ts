@@ -1,6 +1,6 @@
 import type { Notes } from "./tables.ts";
 
-const NOTE = "serving";
+const MARK_KEY = "serving";
 
 /**
  * Reveals to an instance of the object that another one has replaced it. When the platform replaces an instance, for a new version
@@ -14,18 +14,18 @@ export class ServingMark {
 
   constructor(notes: Notes) {
     this.#notes = notes;
-    if (notes.get(NOTE)) notes.set(NOTE, "");
+    if (notes.get(MARK_KEY)) notes.set(MARK_KEY, "");
   }
 
   set(): void {
     if (this.#isSet) return;
-    this.#notes.set(NOTE, this.#instance);
+    this.#notes.set(MARK_KEY, this.#instance);
     this.#isSet = true;
   }
 
   get isReplaced(): boolean {
     try {
-      return this.#notes.get(NOTE) !== this.#instance;
+      return this.#notes.get(MARK_KEY) !== this.#instance;
     } catch {
       return true; // The platform has taken the storage from this instance.
     }

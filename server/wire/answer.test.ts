@@ -1,6 +1,6 @@
 import pino from "pino";
 import { afterEach, expect, test } from "vitest";
-import { LINES } from "../../core/resonate/connection/protocol.ts";
+import { NDJSON } from "../../core/resonate/connection/protocol.ts";
 import { promise } from "../../test/contract/server.ts";
 import { Store } from "../engine/store.ts";
 import { openDatabase } from "../node/database.ts";
@@ -21,7 +21,7 @@ test("a batch with one wrong token is refused as a whole, with a single answer",
     }),
   );
   const ask = (lines: string[]) =>
-    respondTo(resonate, Buffer.from(lines.join("\n")), LINES, (auth) => (auth === "right" ? undefined : 401));
+    respondTo(resonate, Buffer.from(lines.join("\n")), NDJSON, (auth) => (auth === "right" ? undefined : 401));
   const refused = await ask(body);
   expect(refused.status).toBe(401);
   expect(refused.text).not.toContain("\n");

@@ -1,5 +1,5 @@
 /** Turns the body of a request into the body of its answer. */
-import { LINES, MOST_LINES, PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
+import { MAX_BATCH_LINES, NDJSON, PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import type { Response } from "../engine/records.ts";
 import type { Resonate } from "../engine/resonate.ts";
@@ -29,24 +29,24 @@ export async function respondTo(
   type: string | null | undefined,
   refuse: Refuse,
 ): Promise<Answer> {
-  if (!type?.startsWith(LINES)) return answer(resonate, checkRequest(body, refuse));
+  if (!type?.startsWith(NDJSON)) return answer(resonate, checkRequest(body, refuse));
   const lines = linesOf(body);
-  if (!lines) return { status: 413, text: `A request may have ${MOST_LINES} lines`, type: "text/plain" };
+  if (!lines) return { status: 413, text: `A request may have ${MAX_BATCH_LINES} lines`, type: "text/plain" };
   const requests = lines.map((line) => checkRequest(line, refuse));
   // One wrong token refuses the whole body with one answer: many guesses of a token at once must reveal no more than one guess.
   const unauthorized = requests.find((each) => "response" in each && each.response.head.status === 401);
   if (unauthorized) return answer(resonate, unauthorized);
   const answers = await Promise.all(requests.map((each) => answer(resonate, each)));
-  return { status: 200, text: answers.map(({ text }) => text).join("\n"), type: LINES };
+  return { status: 200, text: answers.map(({ text }) => text).join("\n"), type: NDJSON };
 }
 
-/** The lines of a body; undefined if there are more than {@link MOST_LINES}. */
+/** The lines of a body; undefined if there are more than {@link MAX_BATCH_LINES}. */
 function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   const lines: Uint8Array[] = [];
   for (let from = 0; from <= body.length; ) {
     const end = body.indexOf(NEWLINE_BYTE, from);
     lines.push(body.subarray(from, end < 0 ? body.length : end));
-    if (lines.length > MOST_LINES) return undefined;
+    if (lines.length > MAX_BATCH_LINES) return undefined;
     from = end < 0 ? body.length + 1 : end + 1;
   }
   return lines;

@@ -5,7 +5,7 @@ import { isRecord } from "../../core/resonate/json.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./addresses.ts";
 
-const TARGET = "resonate:target";
+const TARGET_TAG = "resonate:target";
 
 const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
 const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
@@ -20,7 +20,7 @@ const map = z.custom<Record<string, string>>(
   (value) => isRecord(value) && Object.entries(value).flat().every(isText),
   "must be an object of strings",
 );
-const tags = map.refine((value) => isAddress(value[TARGET] ?? "http://none"), `Invalid ${TARGET} address`);
+const tags = map.refine((value) => isAddress(value[TARGET_TAG] ?? "http://none"), `Invalid ${TARGET_TAG} address`);
 const value = z
   .object({ headers: map.nullish(), data: text.nullish() })
   .transform(({ headers, data }) => ({ ...(headers && { headers }), ...(data != null && { data }) }));
@@ -66,7 +66,7 @@ const operations: Record<EngineRequest["kind"], z.ZodType> = {
   "task.create": z.object({
     pid: required("Process ID"),
     ttl,
-    action: action(create).refine(({ data }) => TARGET in data.tags, `Action must have a ${TARGET} tag`),
+    action: action(create).refine(({ data }) => TARGET_TAG in data.tags, `Action must have a ${TARGET_TAG} tag`),
   }),
   "task.acquire": task.extend({ version, pid: required("Process ID"), ttl, records: optional(z.int().min(0)) }),
   "task.release": task.extend({ version }),

@@ -22,8 +22,8 @@ afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const RANGE = { latitude: 47.6, longitude: -122.3, from: "2012-01", to: "2012-02" };
 const LONG_RANGE = { ...RANGE, to: "2014-12" };
-const SOON = 2;
-const LATER = 3_600;
+const SHORT_SECONDS = 2;
+const LONG_SECONDS = 3_600;
 
 /** Names by which a caller might try to reach another caller's timer. */
 async function guesses(name: string, owner: string): Promise<string[]> {
@@ -35,8 +35,8 @@ async function guesses(name: string, owner: string): Promise<string[]> {
 describe("a timer", () => {
   test("of the same name is a different timer for each caller", async () => {
     const [hers, his] = await Promise.all([
-      ada.call("set_timer", { timer_name: "tea", seconds: LATER }),
-      bob.call("set_timer", { timer_name: "tea", seconds: SOON }),
+      ada.call("set_timer", { timer_name: "tea", seconds: LONG_SECONDS }),
+      bob.call("set_timer", { timer_name: "tea", seconds: SHORT_SECONDS }),
     ]);
     expect([hers.promise_id, his.promise_id]).toEqual(["timer_tea", "timer_tea"]);
     const { results } = await bob.call("await_result", { job_names: ["timer_tea"] });
@@ -55,7 +55,7 @@ describe("a timer", () => {
   });
 
   test("of another caller is not found by any name, and cannot be changed", async () => {
-    await ada.call("set_timer", { timer_name: "secret", seconds: LATER });
+    await ada.call("set_timer", { timer_name: "secret", seconds: LONG_SECONDS });
     const names = await guesses("timer_secret", "ada");
     const { statuses } = await bob.call("probe_status", { job_names: names });
     expect(statuses.map(({ status }: { status: string }) => status)).toEqual(names.map(() => "not_found"));
@@ -74,8 +74,8 @@ describe("a timer", () => {
   });
 
   test("of another caller does not prevent setting one of the same name, and is not found by it", async () => {
-    await ada.call("set_timer", { timer_name: "nap", seconds: LATER });
-    const his = await bob.call("set_timer", { timer_name: "nap", seconds: LATER / 2 });
+    await ada.call("set_timer", { timer_name: "nap", seconds: LONG_SECONDS });
+    const his = await bob.call("set_timer", { timer_name: "nap", seconds: LONG_SECONDS / 2 });
     expect(his.note).toBeUndefined();
     await bob.call("cancel_job", { job_names: ["timer_nap"] });
     expect(await bob.call("set_timer", { timer_name: "nap", seconds: 60 })).toMatchObject({
@@ -118,7 +118,7 @@ describe("a range", () => {
 
 describe("a task", () => {
   test("is unknown to another caller in every method", async () => {
-    const { taskId } = await ada.tasks.call("timer", { timer_name: "task", seconds: LATER });
+    const { taskId } = await ada.tasks.call("timer", { timer_name: "task", seconds: LONG_SECONDS });
     await expect(bob.tasks.get(taskId)).rejects.toMatchObject({ code: -32602 });
     await expect(bob.tasks.update(taskId, {})).rejects.toMatchObject({ code: -32602 });
     await expect(bob.tasks.cancel(taskId)).rejects.toMatchObject({ code: -32602 });
@@ -126,7 +126,7 @@ describe("a task", () => {
   });
 
   test("of the same name has a different id for each caller, and none can be derived from the other", async () => {
-    const args = { timer_name: "same task", seconds: LATER };
+    const args = { timer_name: "same task", seconds: LONG_SECONDS };
     const hers = await ada.tasks.call("timer", args);
     const his = await bob.tasks.call("timer", args);
     expect(hers.taskId).not.toBe(his.taskId);
@@ -164,7 +164,7 @@ describe("list_jobs", () => {
 
   test("lists each caller's own jobs, newest first, page by page", async () => {
     for (const [i, caller] of [ada, bob, ada, bob, ada].entries()) {
-      await caller.call("set_timer", { timer_name: `listed ${i}`, seconds: LATER });
+      await caller.call("set_timer", { timer_name: `listed ${i}`, seconds: LONG_SECONDS });
     }
     const first = await ada.call("list_jobs", { kind: "timer", limit: 2 });
     expect(names(first)).toEqual(["timer_listed 4", "timer_listed 2"]);
@@ -179,7 +179,7 @@ describe("list_jobs", () => {
   });
 
   test("filters by status and kind", async () => {
-    await ada.call("set_timer", { timer_name: "cancelled", seconds: LATER });
+    await ada.call("set_timer", { timer_name: "cancelled", seconds: LONG_SECONDS });
     await ada.call("cancel_job", { job_names: ["timer_cancelled"] });
     const month = await ada.call("weather_data", { latitude: 47.6, longitude: -122.3, year: 2015, month: 7 });
     const cancelled = await ada.call("list_jobs", { status: "cancelled", kind: "timer" });

@@ -15,7 +15,7 @@ import type { Gate } from "../support/gate.ts";
 import { type GatedStack, type Stack, startGatedStack, startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
-const MOST = 20;
+const MAX_JOBS = 20;
 const NAMES = ["range", "turns", "at-once", "ends", "months", "restarts", "looks"] as const;
 const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]));
 
@@ -24,7 +24,7 @@ let stack: GatedStack;
 let objects: string;
 beforeAll(async () => {
   objects = await mkdtemp(join(tmpdir(), "objects-"));
-  const bindings = { ...bearerBindings(TOKENS), MAX_JOBS: String(MOST) };
+  const bindings = { ...bearerBindings(TOKENS), MAX_JOBS: String(MAX_JOBS) };
   stack = await startGatedStack({ workers: 0, bindings, beside: {}, objects });
   gate = stack.gate;
 });
@@ -90,7 +90,7 @@ test("a range that counts as more jobs than are left is refused", async () => {
 test("at two isolates together a caller can start exactly its quota, for one call each", async () => {
   const callers = isolates("turns");
   const costs: number[] = [];
-  for (let i = 0; i < MOST; i++) {
+  for (let i = 0; i < MAX_JOBS; i++) {
     const before = gate.calls.length;
     expect(await timer(callers[i % 2] as TestCaller, `t${i}`)).toBe(true);
     costs.push(requests(gate, before));
@@ -107,7 +107,7 @@ test("at two isolates together a caller can start exactly its quota, for one cal
 test("concurrent starts get exactly the quota", async () => {
   const callers = isolates("at-once");
   const starts = Array.from({ length: 30 }, (_, i) => timer(callers[i % 2] as TestCaller, `c${i}`));
-  expect((await Promise.all(starts)).filter(Boolean).length).toBe(MOST);
+  expect((await Promise.all(starts)).filter(Boolean).length).toBe(MAX_JOBS);
 });
 
 test("a reservation comes back when its job ends before its time, by itself or cancelled", async () => {
@@ -137,7 +137,7 @@ test("a reservation comes back when its job ends before its time, by itself or c
   // A start costs the same after many reservations and returns.
   await ada.call("cancel_job", { job_names: ["timer_x0", "timer_x1"] });
   const costs: number[] = [];
-  for (let i = 0; i < 2 * MOST; i++) {
+  for (let i = 0; i < 2 * MAX_JOBS; i++) {
     const before = gate.calls.length;
     expect(await timer(ada, `round${i}`, SHORT)).toBe(true);
     costs.push(gate.calls.slice(before).filter(({ id }) => !id?.includes(":")).length);
@@ -214,7 +214,7 @@ test("without the CALLER binding an edge says once what it lacks, jobs start, an
 
 test("an edge that restarts, with or without its objects' storage, still counts and lists the started jobs", async () => {
   const [ada] = isolates("restarts");
-  const names = Array.from({ length: MOST - 2 }, (_, i) => `s${i}`);
+  const names = Array.from({ length: MAX_JOBS - 2 }, (_, i) => `s${i}`);
   for (const name of names) expect(await timer(ada, name)).toBe(true);
   await stack.edge.kill();
   await stack.edge.start();

@@ -6,7 +6,7 @@ import { type RpcAnswer, rpc, TASKS } from "../support/rpc.ts";
 import { type ClientLog, preview } from "./client-log.ts";
 
 /** How long a client waits for an answer before it repeats the call, in milliseconds. */
-const PATIENCE = 8_000;
+const CALL_TIMEOUT_MS = 8_000;
 /** The first and the longest pause before a call is repeated, in milliseconds. Each pause is twice the one before. */
 const FIRST_PAUSE = 200;
 const LAST_PAUSE = 2_000;
@@ -80,7 +80,7 @@ export class Calls {
   async #attempt<T>(call: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
     this.#log.calls += 1;
     try {
-      return await call(AbortSignal.timeout(PATIENCE));
+      return await call(AbortSignal.timeout(CALL_TIMEOUT_MS));
     } catch (error) {
       this.#log.failure(describe(error));
       return undefined;

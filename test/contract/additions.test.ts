@@ -1,7 +1,7 @@
 // The embedded server's additions to the protocol, on either host. The standalone server, at RESONATE_URL, ignores or refuses them.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LINES, MOST_LINES } from "../../core/resonate/connection/protocol.ts";
+import { MAX_BATCH_LINES, NDJSON } from "../../core/resonate/connection/protocol.ts";
 import { timerTags } from "../../core/resonate/connection/server-rules.ts";
 import { cleanUpId, journalEntryId } from "../../core/resonate/ids.ts";
 import { until } from "../../testing/stack/program.ts";
@@ -86,7 +86,7 @@ test("promise.forget removes all generations of a name, and none while one of th
 
 describe("requests on lines", () => {
   const post = (bodies: string[]) =>
-    fetch(server.url, { method: "POST", headers: { "content-type": LINES }, body: bodies.join("\n") });
+    fetch(server.url, { method: "POST", headers: { "content-type": NDJSON }, body: bodies.join("\n") });
   const create = (id: string, corrId: string) =>
     JSON.stringify({ kind: "promise.create", head: { ...head(), corrId }, data: promise(id) });
   const exists = async (id: string) => (await server.call("promise.get", { id })).status === 200;
@@ -99,7 +99,7 @@ describe("requests on lines", () => {
       expect([await exists(one), await exists(two)]).toEqual([false, false]);
       return;
     }
-    expect([response.status, response.headers.get("content-type")]).toEqual([200, LINES]);
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, NDJSON]);
     const answers = (await response.text()).split("\n").map((line) => JSON.parse(line));
     expect(answers).toMatchObject([
       { head: { corrId: "1", status: 200 }, data: { promise: { id: one } } },
@@ -110,7 +110,7 @@ describe("requests on lines", () => {
   });
 
   test("are refused when they are too many, and none is executed", async () => {
-    const ids = Array.from({ length: MOST_LINES + 1 }, (_, n) => unique(`n${n}`));
+    const ids = Array.from({ length: MAX_BATCH_LINES + 1 }, (_, n) => unique(`n${n}`));
     const response = await post(ids.map((id) => create(id, "1")));
     expect(response.status).toBe(isEmbedded ? 413 : 400);
     expect(await exists(ids[0] as string)).toBe(false);

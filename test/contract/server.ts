@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { PromiseRecord, Request } from "@resonatehq/sdk";
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { LINES } from "../../core/resonate/connection/protocol.ts";
+import { NDJSON } from "../../core/resonate/connection/protocol.ts";
 import { until } from "../../testing/stack/program.ts";
 import { startResonate } from "../support/resonate.ts";
 
@@ -55,7 +55,7 @@ export async function releaseOf({ url, call }: Server): Promise<Release> {
   const lines = JSON.stringify({ kind: "promise.get", head: head(), data: { id: unique("none") } });
   const answer = await fetch(url, {
     method: "POST",
-    headers: { ...authorization, "content-type": LINES },
+    headers: { ...authorization, "content-type": NDJSON },
     body: lines,
   });
   await answer.body?.cancel();

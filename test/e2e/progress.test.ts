@@ -1,6 +1,6 @@
 /** What callers hear, and when, while their calls wait for a job that no worker executes. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PROGRESS_INTERVAL } from "../../core/tools/job-tool.ts";
+import { PROGRESS_INTERVAL_MS } from "../../core/tools/job-tool.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -21,7 +21,7 @@ const CALLS: [tool: string, args: object, job: string][] = [
 ];
 
 test("the first progress report comes before the most impatient client gives up", () => {
-  expect(PROGRESS_INTERVAL).toBeLessThanOrEqual(3_000);
+  expect(PROGRESS_INTERVAL_MS).toBeLessThanOrEqual(3_000);
 });
 
 describe.each(CLIENTS)("$kind", ({ connect }) => {

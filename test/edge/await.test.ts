@@ -34,7 +34,7 @@ const settle = (name: string) =>
 /** Starts a wait. `settled` fills as promises settle; `pending` resolves to the names that still run. */
 function wait(
   names: string[],
-  options: { timeout?: number; signal?: AbortSignal; store?: RemoteStore; quiet?: number } = {},
+  options: { timeout?: number; signal?: AbortSignal; store?: RemoteStore; maxSilenceMs?: number } = {},
 ) {
   const { timeout = 20_000, signal = new AbortController().signal, store = the.store, ...rest } = options;
   const settled: [string, string | undefined][] = [];
@@ -133,7 +133,7 @@ describe("a server", () => {
     const names = await pendingJobs(2);
     the.gate.muteStreams(true);
     const before = calls("promise.register_listener");
-    const { pending } = wait(names, { quiet: 300 });
+    const { pending } = wait(names, { maxSilenceMs: 300 });
     await until("the wait to listen", () => calls("promise.register_listener") >= before + 2);
     await Promise.all(names.map(settle));
     expect(await pending).toEqual([]);

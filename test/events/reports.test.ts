@@ -18,7 +18,7 @@ const TOKENS = {
 };
 const VIEW_KEY = "v".repeat(32);
 /** How long a test waits, in milliseconds: shorter than the edge's own interval to look for ends. */
-const SOON = 25_000;
+const NOTIFICATION_TIMEOUT_MS = 25_000;
 
 let stack: GatedStack;
 const env: Record<string, string> = { VIEW_KEY };
@@ -57,7 +57,7 @@ test("each caller who started a job, and no other, gets its end at once", async 
   await eve.start("set_timer", { timer_name: "mine", seconds: 1 });
   await stack.addWorker();
   const callers = [ada, bob, eve];
-  await until("the ends", () => callers.every(({ delivered }) => delivered.length > 0), SOON);
+  await until("the ends", () => callers.every(({ delivered }) => delivered.length > 0), NOTIFICATION_TIMEOUT_MS);
   const month = "ended_weather_data_47%2e6062_-122%2e3321_2014_7";
   expect(callers.map(({ delivered }) => delivered.map(({ id }) => id))).toEqual([
     [month],
@@ -75,7 +75,7 @@ test("a durable function's child job is only in its caller's list, counts once, 
   });
   const listed = async (caller: TestCaller) =>
     (await caller.call("list_jobs")).jobs.map(({ job_name }: { job_name: string }) => job_name).sort();
-  await expect.poll(() => listed(fay), { timeout: SOON }).toEqual(["hoard_one", "kept_one child"]);
+  await expect.poll(() => listed(fay), { timeout: NOTIFICATION_TIMEOUT_MS }).toEqual(["hoard_one", "kept_one child"]);
   expect(await listed(gus)).toEqual([]);
   expect((await fay.call("list_jobs")).stored.bytes).toBeLessThan(9_000);
   const { events, cursor: after } = await client.collect(cursor, 1);

@@ -11,9 +11,9 @@ import type { FileReference } from "../../core/author/file.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { folderStore } from "../../features/files/folder.ts";
-import { folderOf, KeptFiles } from "../../features/files/kept-files.ts";
+import { FileStorage, folderOf } from "../../features/files/kept-files.ts";
 import { locationOf } from "../../features/files/location.ts";
-import { chunksOf, inPieces, PART } from "../../features/files/storage/objects.ts";
+import { chunksOf, inPieces, PART_BYTES } from "../../features/files/storage/objects.ts";
 import { sweep } from "../../features/files/sweep.ts";
 import { Seal } from "../../functions/auth/seal.ts";
 import { until } from "../../testing/stack/program.ts";
@@ -306,14 +306,17 @@ test("the files of a job are removed when it is forgotten, and a sweep removes t
   expect(await left()).toHaveLength(forgotten.length > 0 ? 0 : 2);
 
   const { file } = await made("staying", { size: 10 });
-  const files = new KeptFiles({
+  const files = new FileStorage({
     ...locationOf({ FILES_URL: folder, ENCRYPTION_KEYS: key }),
     objects: folderStore(folder),
   });
   const about = { job: `${stack.namespace}make_file_gone`, name: "a.txt", mimeType: "text/plain" };
   const at = `${await folderOf(about.job)}/${"0".repeat(16)}-1.1.1`;
   await files.write(at, chunksOf(new Blob(["gone"]).stream()), about);
-  await files.location.objects.write(`${at.slice(0, -1)}2`, inPieces(chunksOf(new Blob(["half"]).stream()), PART));
+  await files.location.objects.write(
+    `${at.slice(0, -1)}2`,
+    inPieces(chunksOf(new Blob(["half"]).stream()), PART_BYTES),
+  );
   const client = new ResonateClient({
     url: stack.resonate.url,
     token: stack.resonate.env.RESONATE_TOKEN,

@@ -9,7 +9,7 @@ import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 const CALLERS = Array.from({ length: 10 }, (_, n) => `caller${n}`);
-const EACH = 100;
+const FILES_OF_CALLER = 100;
 const tokenOf = (caller: string) => `token-of-${caller}`;
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 const PUBLIC_URL = "https://jobs.example";
@@ -38,7 +38,7 @@ const read = (caller: string, uri: string) => ask(caller, "resources/read", { ur
 
 /** The URIs of a caller's files, and the address of the first. */
 async function filesOf(caller: string): Promise<{ uris: string[]; address: string }> {
-  const texts = Array.from({ length: EACH }, (_, n) => secretOf(caller, n));
+  const texts = Array.from({ length: FILES_OF_CALLER }, (_, n) => secretOf(caller, n));
   const { result } = await ask(caller, "tools/call", { name: "make_many", arguments: { name: "many", texts } });
   const [address = ""] = /https:\S+\/files\/\S+/.exec(JSON.stringify(result.content)) ?? [];
   return { uris: result.structuredContent.result.uris, address: address.replaceAll('"', "") };

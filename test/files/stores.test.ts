@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { folderStore } from "../../features/files/folder.ts";
-import { KeptFiles } from "../../features/files/kept-files.ts";
+import { FileStorage } from "../../features/files/kept-files.ts";
 import { locationOf } from "../../features/files/location.ts";
-import { bytesOf, inPieces, type ObjectStore, PART } from "../../features/files/storage/objects.ts";
+import { bytesOf, inPieces, type ObjectStore, PART_BYTES } from "../../features/files/storage/objects.ts";
 import { type Bucket, bucketStore } from "../../features/files/storage/r2.ts";
 import { s3Of } from "../../features/files/storage/s3.ts";
 
@@ -39,7 +39,8 @@ if (S3_URL) {
 async function* chunks(bytes: Uint8Array, size = 100_000) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
-const write = (store: ObjectStore, key: string, bytes: Uint8Array) => store.write(key, inPieces(chunks(bytes), PART));
+const write = (store: ObjectStore, key: string, bytes: Uint8Array) =>
+  store.write(key, inPieces(chunks(bytes), PART_BYTES));
 const copies = async (chunks: AsyncIterable<Uint8Array>) => {
   const all: Buffer[] = [];
   for await (const each of chunks) all.push(Buffer.from(each));
@@ -54,7 +55,7 @@ describe.each(stores)("%s", (_name, open) => {
     return keys;
   };
 
-  test.each([0, 1, PART, 2 * PART + 5])("keeps %i bytes, in ranges too", async (size) => {
+  test.each([0, 1, PART_BYTES, 2 * PART_BYTES + 5])("keeps %i bytes, in ranges too", async (size) => {
     const store = open();
     const key = `${folder()}/${"a".repeat(16)}-1.1.1`;
     const bytes = new Uint8Array(randomBytes(size));
@@ -77,7 +78,7 @@ describe.each(stores)("%s", (_name, open) => {
     expect(await listed(`${own}/b`)).toEqual([`${own}/b-1`]);
     expect(await listed("")).toEqual(expect.arrayContaining([`${own}/a-1`, `${other}/a-1`]));
     async function* broken() {
-      yield* inPieces(chunks(new Uint8Array(2 * PART)), PART);
+      yield* inPieces(chunks(new Uint8Array(2 * PART_BYTES)), PART_BYTES);
       throw new Error("the source broke");
     }
     await expect(store.write(`${own}/c-1`, broken())).rejects.toThrow("the source broke");
@@ -91,7 +92,7 @@ describe.each(stores)("%s", (_name, open) => {
     "a sealed file of %i bytes is read whole and in ranges",
     async (size) => {
       const keys = { FILES_URL: made.folder, ENCRYPTION_KEYS: randomBytes(32).toString("base64") };
-      const files = new KeptFiles({ ...locationOf(keys), objects: open() });
+      const files = new FileStorage({ ...locationOf(keys), objects: open() });
       const key = `${folder()}/${"b".repeat(16)}-1.1.1`;
       const bytes = new Uint8Array(randomBytes(size));
       const about = await files.write(key, chunks(bytes), { job: "a job", name: "b.bin", mimeType: "a/b" });

@@ -6,7 +6,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 
 export interface Target extends AsyncDisposable {
   readonly stack: Stack;
-  /** Sends a request to `path` and reads the answer. Rejects if there is none within `PATIENCE`. */
+  /** Sends a request to `path` and reads the answer. Rejects if there is none within `REQUEST_TIMEOUT_MS`. */
   send(path: string, init: RequestInit): Promise<Reaction>;
 }
 
@@ -29,7 +29,7 @@ export interface Answer {
 }
 
 /** The longest time for an answer, in milliseconds, even if the call itself waits for a second. */
-const PATIENCE = 8_000;
+const REQUEST_TIMEOUT_MS = 8_000;
 /** The time for which a subscription is read, in milliseconds. */
 const LISTEN = 300;
 
@@ -49,7 +49,7 @@ export async function startTarget(): Promise<Target> {
       const response = await fetch(stack.origin + path, {
         ...init,
         redirect: "manual",
-        signal: AbortSignal.timeout(PATIENCE),
+        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       });
       const subscribes = String(init.body ?? "").includes("subscriptions/listen");
       const text = await read(response, subscribes);

@@ -49,11 +49,11 @@ test.each(TEXTS)("%s", async (_what, text) => {
 });
 
 /** In characters: content that costs more than its bytes shows long before the largest body. */
-const MUCH = Math.min(900_000, 100_000 * Number(process.env.FUZZ_TIMES ?? 1));
+const LARGE_CHARACTERS = Math.min(900_000, 100_000 * Number(process.env.FUZZ_TIMES ?? 1));
 
 // What these requests cost beside a `ping` is a section of the benchmark.
 test.each(SHAPES)("%s is refused in few words", async (shape) => {
-  for (const { what, path, headers, body } of malformed(shape, MUCH, await tools())) {
+  for (const { what, path, headers, body } of malformed(shape, LARGE_CHARACTERS, await tools())) {
     const signal = AbortSignal.timeout(10_000);
     const response = await fetch(stack.origin + path, { method: "POST", headers, body: JSON.stringify(body), signal });
     const { length } = await response.text();

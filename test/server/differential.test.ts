@@ -17,7 +17,7 @@ const HOUR_MS = 3_600_000;
 /** The same histories each time, others with `DIFFERENTIAL_SEED`, and more with `FUZZ_TIMES`. */
 const SEED = Number(process.env.DIFFERENTIAL_SEED ?? 14);
 const RUNS = 15 * Number(process.env.FUZZ_TIMES ?? 1);
-const STEPS = 60;
+const HISTORY_LENGTH = 60;
 
 const hosts = new Map<string, Server>();
 let isFor010 = false;
@@ -44,9 +44,12 @@ afterAll(() => Promise.all([...hosts.values()].map((host) => host[Symbol.asyncDi
 test("the hosts answer alike", { timeout: 300_000 }, async () => {
   const outcomes = new Set<string>();
   await fc.assert(
-    fc.asyncProperty(fc.array(anyRequest, { minLength: STEPS, maxLength: STEPS }), async (history) => {
-      await sideBySide(history, outcomes);
-    }),
+    fc.asyncProperty(
+      fc.array(anyRequest, { minLength: HISTORY_LENGTH, maxLength: HISTORY_LENGTH }),
+      async (history) => {
+        await sideBySide(history, outcomes);
+      },
+    ),
     { seed: SEED, numRuns: RUNS, endOnFailure: true },
   );
   for (const deep of ["task.acquire 200", "task.suspend 200", "task.fulfill 200", "task.fence 200", "task.acquire 409"])

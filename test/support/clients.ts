@@ -72,7 +72,7 @@ export const client2025: ClientKind = {
 export const CLIENTS: readonly ClientKind[] = [currentClient, client2025];
 
 /** The time after which a client gives up a call, in milliseconds. It is longer than any call of a test waits. */
-const PATIENCE = 150_000;
+const CALL_TIMEOUT_MS = 150_000;
 
 async function wrap(client: Client | Client2025, revision: () => string | undefined): Promise<McpClient> {
   // The clients share these methods. Their types differ only in parts that no test uses.
@@ -88,7 +88,7 @@ async function wrap(client: Client | Client2025, revision: () => string | undefi
     instructions: client.getInstructions(),
     listTools: list,
     async callTool(name, args = {}, options = {}) {
-      const call = { timeout: PATIENCE, ...options };
+      const call = { timeout: CALL_TIMEOUT_MS, ...options };
       const params = { name, arguments: args };
       const result = await (client instanceof Client
         ? callTool.call(client, params, call)

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { LINES } from "../../core/resonate/connection/protocol.ts";
+import { NDJSON } from "../../core/resonate/connection/protocol.ts";
 
 /** A proxy in front of a Resonate server, with which a test can cut a process off from it, completely or call by call. */
 export interface Gate extends AsyncDisposable {
@@ -65,7 +65,7 @@ export async function startGate(target: string): Promise<Gate> {
   async function pass(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const body = await text(req);
     // The gate decides call by call, so it refuses batches, like a server that takes only one call at a time.
-    if (req.headers["content-type"] === LINES) return void res.writeHead(400).end();
+    if (req.headers["content-type"] === NDJSON) return void res.writeHead(400).end();
     const { kind = "", data } = body === "" ? {} : JSON.parse(body);
     const hold = held.get(kind);
     if (hold && String(data?.id ?? "").startsWith(hold.of) && hold.first-- <= 0) {

@@ -38,7 +38,7 @@ test("is answered, before the client gives up, with the job's name and how to co
     showsCards: false,
     asks: false,
     mayConfirm: true,
-    patience: 4_000,
+    maxWaitMs: 4_000,
     signal,
     inputResponses: {},
   };

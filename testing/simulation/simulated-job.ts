@@ -16,7 +16,7 @@ import { Simulation } from "./simulation.ts";
 import { stepFeatures } from "./step-features.ts";
 import { TestClock } from "./test-clock.ts";
 
-export const JOB = "job";
+export const JOB_NAME = "job";
 
 /** How long the clean-up after a deadline may take. */
 export const CLEANUP_MS = 60_000;
@@ -51,10 +51,10 @@ function runtimeOf<R extends Partial<Runtime>>(run: NonNullable<Journal["run"]>,
 }
 
 /** Runs one execution and stores its outcome; resolves with the outcome and the worker's memory. @throws {LeaseLost} */
-export async function execute(code: Runnable, args: unknown, acquired: LeasedTask, host: Host) {
-  const { task, promise, cleansUp } = acquired;
+export async function execute(code: Runnable, args: unknown, leasedTask: LeasedTask, host: Host) {
+  const { task, promise, cleansUp } = leasedTask;
   const defaults = {
-    jobName: JOB,
+    jobName: JOB_NAME,
     deadline: promise.timeoutAt - CLEANUP_MS,
     ...(!cleansUp && { cleanupUntil: promise.timeoutAt }),
     startedAt: promise.createdAt,
@@ -66,7 +66,7 @@ export async function execute(code: Runnable, args: unknown, acquired: LeasedTas
     steps: stepFeatures(),
   };
   const runtime = { ...defaults, ...host.runtime };
-  const lease = new TaskLease(acquired, {
+  const lease = new TaskLease(leasedTask, {
     send: host.send,
     watch: host.watch,
     clock: runtime.clock,
@@ -75,7 +75,7 @@ export async function execute(code: Runnable, args: unknown, acquired: LeasedTas
   if (host.suspend) lease.suspend = host.suspend;
   let { journal } = host;
   if (cleansUp || (task.version > 1 && journal.version !== task.version - 1)) {
-    journal = await readNewest(new Journal(), JOB, (id) => lease.get(id));
+    journal = await readNewest(new Journal(), JOB_NAME, (id) => lease.get(id));
   }
   lease.journal = journal;
   const run = async (): Promise<JobEnd> => {
@@ -84,7 +84,7 @@ export async function execute(code: Runnable, args: unknown, acquired: LeasedTas
     const end = await new Execution(code, laterRun ? laterRun.args : args, journal, lease, runRuntime).run();
     if (end.kind !== "continued") return end;
     if (cleansUp) return { kind: "complete", value: { next: end.args } };
-    journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.carried, children: [] });
+    journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.outputCounts, children: [] });
     lease.journal = journal;
     return run();
   };
@@ -116,16 +116,16 @@ export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data))
 
 /** Cancels the simulated job and creates the task of its clean-up; false if the job had already finished. */
 export async function cancelIn(sim: Simulation, now: number): Promise<boolean> {
-  if (sim.get(JOB)?.state !== "pending") return false;
-  await sim.start(cleanUpId(JOB), {}, now + 20 * CLEANUP_MS);
-  sim.settle(JOB, "rejected_canceled");
-  return sim.get(JOB)?.state === "rejected_canceled";
+  if (sim.get(JOB_NAME)?.state !== "pending") return false;
+  await sim.start(cleanUpId(JOB_NAME), {}, now + 20 * CLEANUP_MS);
+  sim.settle(JOB_NAME, "rejected_canceled");
+  return sim.get(JOB_NAME)?.state === "rejected_canceled";
 }
 
 /** How many runs the simulated job has begun. */
 export function runsIn(sim: Simulation): number {
   let runs = 1;
-  while (sim.get(runId(JOB, runs + 1))) runs += 1;
+  while (sim.get(runId(JOB_NAME, runs + 1))) runs += 1;
   return runs;
 }
 
@@ -133,7 +133,7 @@ export function runsIn(sim: Simulation): number {
 export function recordsIn(sim: Simulation, runs = runsIn(sim)): { n: number; id: string; event: JournalEntry }[] {
   const records = [];
   for (let n = 1, missing = 0; missing < 20; n++) {
-    const id = journalEntryId(runId(JOB, runs), n);
+    const id = journalEntryId(runId(JOB_NAME, runs), n);
     const promise = sim.get(id);
     missing = promise ? 0 : missing + 1;
     if (promise) records.push({ n, id, event: entryIn(promise.param.data) });
@@ -187,13 +187,13 @@ export class SimulatedJob {
 
   /** Runs one execution while the clock advances. Undefined if there is nothing to do. */
   async execute(): Promise<ExecutionEnd | undefined> {
-    if (!this.#isCreated) await this.sim.start(JOB, this.#args, this.clock.now() + this.#deadline + CLEANUP_MS);
+    if (!this.#isCreated) await this.sim.start(JOB_NAME, this.#args, this.clock.now() + this.#deadline + CLEANUP_MS);
     this.#isCreated = true;
-    const acquired = await this.sim.acquire(JOB);
-    if (!acquired) return undefined;
+    const leasedTask = await this.sim.acquire(JOB_NAME);
+    if (!leasedTask) return undefined;
     Object.assign(this.cost, { requests: 0, characters: 0 });
     this.stop = new AbortController();
-    const cancel = this.clock.after(acquired.promise.timeoutAt - this.clock.now(), () => this.stop.abort());
+    const cancel = this.clock.after(leasedTask.promise.timeoutAt - this.clock.now(), () => this.stop.abort());
     const runtime = {
       signal: this.stop.signal,
       clock: this.clock,
@@ -203,10 +203,10 @@ export class SimulatedJob {
       ...this.#runtime,
     };
     const host = { journal: this.journal, send: this.#send, watch: this.#watch, runtime };
-    const { end, journal } = await this.clock.until(execute(this.code, this.#args, acquired, host));
+    const { end, journal } = await this.clock.until(execute(this.code, this.#args, leasedTask, host));
     cancel();
     this.journal = journal;
-    if (end.kind === "blocked") this.sim.kill(JOB);
+    if (end.kind === "blocked") this.sim.kill(JOB_NAME);
     return end;
   }
 
@@ -245,7 +245,7 @@ export class SimulatedJob {
 
   /** Sends a value to a callback, as an outside system does, perhaps before the job waits for it. */
   async send(path: string, value: unknown): Promise<void> {
-    const id = callbackOf(JOB, path);
+    const id = callbackOf(JOB_NAME, path);
     if (!this.sim.get(id)) await this.sim.send("promise.create", childOf(id, this.clock.now() + this.#deadline).data);
     this.sim.settle(id, "resolved", JSON.stringify(value));
   }

@@ -11,8 +11,8 @@ import { MemoryState } from "../../server/engine/memory-state.ts";
 import { type Change, type Operation, promiseRecord } from "../../server/engine/records.ts";
 import { carryOut, handleDue } from "../../server/engine/state-machine.ts";
 
-const HEAD = { corrId: "", version: "" };
-const WORKERS = "poll://any@simulated";
+const REQUEST_HEAD = { corrId: "", version: "" };
+const WORKERS_ADDRESS = "poll://any@simulated";
 
 export class Simulation {
   readonly #state = new MemoryState();
@@ -32,7 +32,7 @@ export class Simulation {
     this.requests.set(kind, (this.requests.get(kind) ?? 0) + 1);
     // The two sides share no objects, as over the network.
     const request = JSON.stringify(data);
-    const { response } = this.#apply({ kind, head: HEAD, data: JSON.parse(request) } as Operation);
+    const { response } = this.#apply({ kind, head: REQUEST_HEAD, data: JSON.parse(request) } as Operation);
     const answer = JSON.stringify(response.data ?? {});
     this.characters += request.length + answer.length;
     return { status: response.head.status, data: JSON.parse(answer) };
@@ -40,7 +40,7 @@ export class Simulation {
 
   /** Creates a job's promise, with a task that a worker can acquire. */
   async start(id: string, param: unknown, timeoutAt: number): Promise<void> {
-    const tags = { ...lineage(id), "resonate:target": WORKERS };
+    const tags = { ...lineage(id), "resonate:target": WORKERS_ADDRESS };
     await this.send("promise.create", { id, timeoutAt, param: encodeValue(param), tags });
   }
 
@@ -58,23 +58,27 @@ export class Simulation {
     const task = this.#state.tasks.get(id);
     if (task?.state !== "acquired") return;
     const data = { id, version: task.version };
-    this.#apply({ kind: "task.release", head: HEAD, data } as Operation);
+    this.#apply({ kind: "task.release", head: REQUEST_HEAD, data } as Operation);
   }
 
   get(id: string): PromiseRecord | undefined {
-    const { response } = this.#apply({ kind: "promise.get", head: HEAD, data: { id } } as Operation);
+    const { response } = this.#apply({ kind: "promise.get", head: REQUEST_HEAD, data: { id } } as Operation);
     return response.head.status === 200 ? (response.data as { promise: PromiseRecord }).promise : undefined;
   }
 
   /** Settles a promise from outside of the job. */
   settle(id: string, state: "resolved" | "rejected" | "rejected_canceled", value?: unknown): void {
-    this.#apply({ kind: "promise.settle", head: HEAD, data: { id, state, value: encodeValue(value) } } as Operation);
+    this.#apply({
+      kind: "promise.settle",
+      head: REQUEST_HEAD,
+      data: { id, state, value: encodeValue(value) },
+    } as Operation);
   }
 
   /** Removes a job's promises. */
   forget(job: string): void {
-    for (const all of [this.#state.promises, this.#state.tasks])
-      for (const id of all.keys()) if (rootOf(id) === job) all.delete(id);
+    for (const records of [this.#state.promises, this.#state.tasks])
+      for (const id of records.keys()) if (rootOf(id) === job) records.delete(id);
   }
 
   promises(): string[] {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { JournalRecord } from "../../core/engine/journal.ts";
 import type { StepFeature } from "../../core/engine/step-feature.ts";
 import { atMostOnce } from "../../features/at-most-once/step.ts";
-import { KeptFiles } from "../../features/files/kept-files.ts";
+import { FileStorage } from "../../features/files/kept-files.ts";
 import { files } from "../../features/files/step.ts";
 import { memoryStore } from "../../features/files/storage/memory.ts";
 import { resumedSteps } from "../../features/resume/step.ts";
@@ -16,26 +16,26 @@ interface SimulatedFeatures {
   /** Default: no limit is ever reached. */
   takeLimit?: TakeLimit;
   /** Where files are kept; undefined if none are. */
-  keptFiles?: KeptFiles | undefined;
+  fileStorage?: FileStorage | undefined;
 }
 
 /** In the order in which they act, as in a worker. */
 export function stepFeatures({
   finishedSteps,
   takeLimit = unlimited,
-  keptFiles,
+  fileStorage,
 }: SimulatedFeatures = {}): StepFeature[] {
   return [
     ...(finishedSteps ? [resumedSteps(finishedSteps)] : []),
     stepLimits(takeLimit),
-    filesOfAnyVersion(keptFiles),
+    filesOfAnyVersion(fileStorage),
     atMostOnce,
     jobStorageLimit,
   ];
 }
 
 /** The files of one simulated job, in memory. */
-export const filesInMemory = (): KeptFiles => new KeptFiles({ objects: memoryStore(), hash: hashOfFile });
+export const filesInMemory = (): FileStorage => new FileStorage({ objects: memoryStore(), hash: hashOfFile });
 
 function hashOfFile() {
   const hash = createHash("sha256");
@@ -45,8 +45,8 @@ function hashOfFile() {
 const unlimited: TakeLimit = async () => () => {};
 
 /** With a constant version, file references do not change after the death of a worker, so that executions can be compared. */
-function filesOfAnyVersion(kept: KeptFiles | undefined): StepFeature {
-  const { attempt: withFiles } = files({ kept });
+function filesOfAnyVersion(storage: FileStorage | undefined): StepFeature {
+  const { attempt: withFiles } = files({ storage });
   return {
     async attempt(attempt, next) {
       const { path, step, job, lease } = attempt;

@@ -10,7 +10,7 @@ import { decodeValue } from "../../core/resonate/codec.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { cleanUpId, runId } from "../../core/resonate/ids.ts";
 import type { Dependencies, Plan } from "./plan.ts";
-import { CLEANUP_MS, cancelIn, entryIn, execute, JOB, recordsIn, runsIn, SEED } from "./simulated-job.ts";
+import { CLEANUP_MS, cancelIn, entryIn, execute, JOB_NAME, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
 import { filesInMemory, stepFeatures } from "./step-features.ts";
 import { CLOCK_START, type ProcessClock, TestClock } from "./test-clock.ts";
@@ -70,7 +70,7 @@ class Trial {
   /** The worker that is alive. */
   #worker: Worker;
   /** The task that the worker executes: the job's own, or that of its clean-up. */
-  #task = JOB;
+  #task = JOB_NAME;
   #cancelledAt = 0;
 
   constructor(create: CreateFunction, args: unknown, dependencies: Dependencies, plan: Plan) {
@@ -83,7 +83,11 @@ class Trial {
   }
 
   async toEnd(): Promise<TrialResult> {
-    await this.#sim.start(JOB, this.#args, CLOCK_START + (this.#dependencies.deadline ?? TEN_YEARS_MS) + CLEANUP_MS);
+    await this.#sim.start(
+      JOB_NAME,
+      this.#args,
+      CLOCK_START + (this.#dependencies.deadline ?? TEN_YEARS_MS) + CLEANUP_MS,
+    );
     for (const name of this.#dependencies.jobs ?? []) await this.#startJob(name);
     const { cancel } = this.#plan;
     if (cancel) this.#clock.after(cancel.after, () => void this.#cancel(cancel.noticeDelay));
@@ -113,7 +117,7 @@ class Trial {
     const worker = this.#worker;
     this.#cancelledAt = this.#clock.now();
     if (!(await cancelIn(this.#sim, this.#clock.now()))) return;
-    this.#task = cleanUpId(JOB);
+    this.#task = cleanUpId(JOB_NAME);
     this.#worker = this.#newWorker();
     worker.exit.resolve("replaced");
     worker.clock.after(noticeDelay, () => worker.stop?.abort(SETTLED));
@@ -148,7 +152,8 @@ class Trial {
   async #execute(worker: Worker): Promise<ExecutionEnd | "lease lost" | "nothing to do"> {
     const acquired = await this.#sim.acquire(this.#task);
     if (!acquired) return "nothing to do";
-    const cancelled = this.#task === JOB ? undefined : { at: this.#cancelledAt, deadline: acquired.promise.timeoutAt };
+    const cancelled =
+      this.#task === JOB_NAME ? undefined : { at: this.#cancelledAt, deadline: acquired.promise.timeoutAt };
     await this.#point(worker, "the lease", async () => {});
     const stop = new AbortController();
     worker.stop = stop;
@@ -157,7 +162,7 @@ class Trial {
       const { end, journal } = await execute(
         this.#create(worker.clock, () => worker !== this.#worker),
         this.#args,
-        { ...acquired, ...(cancelled && { cleansUp: JOB }) },
+        { ...acquired, ...(cancelled && { cleansUp: JOB_NAME }) },
         {
           journal: worker.journal,
           send: this.#sender(worker),
@@ -177,7 +182,7 @@ class Trial {
   /** Waits for one of the promises for which the job would be suspended. */
   async #wait(worker: Worker, ids: readonly string[]): Promise<false> {
     const isPending = (id: string) => this.#sim.get(id)?.state === "pending";
-    for (this.#sim.tick(); isPending(JOB) && ids.every(isPending); this.#sim.tick()) {
+    for (this.#sim.tick(); isPending(JOB_NAME) && ids.every(isPending); this.#sim.tick()) {
       await worker.clock.pause(this.#untilNext());
     }
     return false;
@@ -199,7 +204,7 @@ class Trial {
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [
-        ...stepFeatures({ finishedSteps, keptFiles: this.#files }),
+        ...stepFeatures({ finishedSteps, fileStorage: this.#files }),
         {
           attempt: ({ path, step }, next) => {
             onAttempt?.(path, step.attempt);
@@ -307,10 +312,10 @@ class Trial {
       points: this.#points,
       records: recordsIn(this.#sim),
       runs: Array.from({ length: runsIn(this.#sim) }, (_, i) => ({
-        seed: seedIn(this.#sim.get(runId(JOB, i + 1))) ?? SEED,
+        seed: seedIn(this.#sim.get(runId(JOB_NAME, i + 1))) ?? SEED,
         records: recordsIn(this.#sim, i + 1),
       })),
-      isCancelled: this.#task !== JOB,
+      isCancelled: this.#task !== JOB_NAME,
       stateOf: (job) => this.#sim.get(`other.${job}`)?.state,
       duration: this.#clock.now() - CLOCK_START,
     };

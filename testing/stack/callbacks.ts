@@ -1,6 +1,6 @@
 /** The callbacks of a stack's jobs, as outside systems use them. */
 import { callbackOf } from "../../core/engine/guard/seeded.ts";
-import { escaped } from "../../core/engine/replay/commands/commands.ts";
+import { escapeName } from "../../core/engine/replay/commands/commands.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { callbackUrls } from "../../features/callbacks/callback-urls.ts";
 import { findJob } from "./job-states.ts";
@@ -19,7 +19,7 @@ export async function callbackUrl(
   const promise = await server.call({ kind: "promise.get", data: { id } });
   const urlOf = callbackUrls(variables);
   if (!promise || !urlOf) throw new Error(`there is no job ${job}`);
-  return urlOf(callbackOf(id, escaped(name)), promise.timeoutAt);
+  return urlOf(callbackOf(id, escapeName(name)), promise.timeoutAt);
 }
 
 /** Sends a value to a callback. @throws {Error} with the edge's answer if the edge refuses it */

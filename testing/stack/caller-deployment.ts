@@ -3,7 +3,7 @@ import { afterEach, beforeEach, vi } from "vitest";
 import type { StartedJob } from "../../core/jobs/caller-record.ts";
 import { Names } from "../../core/jobs/names.ts";
 import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
-import { encodeValue, RESERVATION } from "../../core/resonate/codec.ts";
+import { encodeValue, RESERVATION_TAG } from "../../core/resonate/codec.ts";
 import { resultOf } from "../../core/resonate/object-calls.ts";
 import { Simulation } from "../simulation/simulation.ts";
 import { openCallerObject } from "./caller-object.ts";
@@ -48,7 +48,7 @@ export function deployCaller(most: number, bindings = {}) {
   const idOf = (name: string) => KEY + name;
   const create = async (name: string, tag: string, minutes = 10) => {
     const tags = {
-      [RESERVATION]: tag,
+      [RESERVATION_TAG]: tag,
       ...new Names([], "", KEY).ownerTags("timer"),
       "resonate:target": "poll://any@workers",
     };

@@ -78,20 +78,20 @@ async function listenFor(kind: string, ahead: () => number, timeout: number): Pr
   const followers = new Map<Socket, Notify>();
   const server = createServer((socket) => {
     // A process answers each line, in order.
-    const unanswered: (() => void)[] = [];
+    const pending: (() => void)[] = [];
     const notify: Notify = (to) =>
       new Promise<void>((resolve) => {
-        unanswered.push(resolve);
+        pending.push(resolve);
         socket.write(`${to}\n`);
       });
     followers.set(socket, withTimeout(notify, timeout));
     socket.on("error", () => {}); // The process was killed; "close" follows.
     socket.on("close", () => {
       followers.delete(socket);
-      for (const resolve of unanswered) resolve();
+      for (const resolve of pending) resolve();
     });
     createInterface({ input: socket })
-      .on("line", () => unanswered.shift()?.())
+      .on("line", () => pending.shift()?.())
       .on("error", () => {});
     void notify(ahead());
   });

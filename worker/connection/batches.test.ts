@@ -3,10 +3,10 @@ import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import type { Exchange } from "../../core/resonate/connection/client.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { LINES } from "../../core/resonate/connection/protocol.ts";
+import { NDJSON } from "../../core/resonate/connection/protocol.ts";
 import { startResonate } from "../../server/node/http.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
-import { batched, post } from "./exchange.ts";
+import { inBatches, post } from "./exchange.ts";
 
 const cleanup: (() => void)[] = [];
 afterEach(() => {
@@ -14,20 +14,20 @@ afterEach(() => {
 });
 
 /** An exchange that records the content types of its requests. */
-function watched(): { exchange: ReturnType<typeof batched>; sent: string[] } {
+function watched(): { exchange: ReturnType<typeof inBatches>; sent: string[] } {
   const sent: string[] = [];
   const watch: Exchange = (url, body, options) => {
     sent.push(options.type ?? "single");
     return post(url, body, options);
   };
-  return { exchange: batched(watch), sent };
+  return { exchange: inBatches(watch), sent };
 }
 
 /** A server that answers a batch with `lines`, and every other request with the request's body. */
 async function serve(lines: (body: string) => { status: number; text: string }): Promise<string> {
   const server = await serveHttp(async (req, res) => {
     const body = await text(req);
-    const { status, text: answer } = req.headers["content-type"] === LINES ? lines(body) : { status: 200, text: body };
+    const { status, text: answer } = req.headers["content-type"] === NDJSON ? lines(body) : { status: 200, text: body };
     res.writeHead(status).end(answer);
   });
   cleanup.push(() => server[Symbol.asyncDispose]());
@@ -47,12 +47,12 @@ test("requests of the same moment go to the embedded server as batches, and each
   };
   const created = await Promise.all(Array.from({ length: 100 }, (_, n) => create(n)));
   expect(created.map((each) => each?.id)).toEqual(created.map((_, n) => `p${n}`));
-  expect(sent).toEqual([LINES, LINES]);
+  expect(sent).toEqual([NDJSON, NDJSON]);
   // A single request is no batch, and a promise that does not exist affects no other request of its batch.
   expect(await client.call({ kind: "promise.get", data: { id: "p7" } })).toMatchObject({ id: "p7" });
   const some = await Promise.all(["p1", "none"].map((id) => client.call({ kind: "promise.get", data: { id } })));
   expect(some).toMatchObject([{ id: "p1" }, undefined]);
-  expect(sent.slice(2)).toEqual(["single", LINES]);
+  expect(sent.slice(2)).toEqual(["single", NDJSON]);
 });
 
 test("a server that refuses a batch gets single requests from then on", async () => {
@@ -62,7 +62,7 @@ test("a server that refuses a batch gets single requests from then on", async ()
   const answers = ["a", "b", "c"].map((text) => ({ status: 200, text }));
   expect(await ask()).toEqual(answers);
   expect(await ask()).toEqual(answers);
-  expect(sent).toEqual([LINES, ...Array(6).fill("single")]);
+  expect(sent).toEqual([NDJSON, ...Array(6).fill("single")]);
 });
 
 test("a server that refused batches gets one again after some minutes, as another server may have replaced it", async () => {
@@ -78,14 +78,14 @@ test("a server that refused batches gets one again after some minutes, as anothe
     expect(await ask()).toEqual(answers);
     return sent.splice(0);
   };
-  expect(await later(0)).toEqual([LINES, "single", "single"]);
+  expect(await later(0)).toEqual([NDJSON, "single", "single"]);
   isReplaced = true;
   expect(await later(1)).toEqual(["single", "single"]);
   isReplaced = false;
-  expect(await later(5)).toEqual([LINES, "single", "single"]);
+  expect(await later(5)).toEqual([NDJSON, "single", "single"]);
   isReplaced = true;
-  expect(await later(5)).toEqual([LINES]);
-  expect(await later(0)).toEqual([LINES]);
+  expect(await later(5)).toEqual([NDJSON]);
+  expect(await later(0)).toEqual([NDJSON]);
 });
 
 test("another failure is the answer to all requests of a batch, and a batch without an answer fails all of them", async () => {
@@ -109,7 +109,7 @@ test("an aborted request ends at once, and the others of its batch are answered"
   leaving.abort(new Error("gone"));
   await expect(given).rejects.toThrow("gone");
   expect(await other).toEqual({ status: 200, text: "b" });
-  expect(sent).toEqual([LINES]);
+  expect(sent).toEqual([NDJSON]);
 });
 
 test("a long request is sent on its own", async () => {
@@ -118,5 +118,5 @@ test("a long request is sent on its own", async () => {
   const bodies = ["a".repeat(100_000), "b".repeat(40_000), "c".repeat(40_000), "d"];
   const answers = await Promise.all(bodies.map((body) => exchange(url, body, OPTIONS)));
   expect(answers.map(({ text }) => text[0])).toEqual(["a", "b", "c", "d"]);
-  expect(sent).toEqual(["single", "single", LINES]);
+  expect(sent).toEqual(["single", "single", NDJSON]);
 });

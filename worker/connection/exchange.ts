@@ -3,7 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
 import type { Exchange } from "../../core/resonate/connection/client.ts";
-import { LINES, MOST_LINES } from "../../core/resonate/connection/protocol.ts";
+import { MAX_BATCH_LINES, NDJSON } from "../../core/resonate/connection/protocol.ts";
 
 /** The statuses that ask to repeat the request at another address. */
 const REDIRECT_STATUSES = [307, 308];
@@ -56,39 +56,39 @@ const REFUSING_STATUSES = [400, 404, 405, 413, 415];
 
 type Answer = Awaited<ReturnType<Exchange>>;
 
-interface Pending {
+interface PendingRequest {
   url: string;
   body: string;
   options: Parameters<Exchange>[2];
-  answered: PromiseWithResolvers<Answer>;
+  outcome: PromiseWithResolvers<Answer>;
 }
 
 /**
  * Sends requests that are made at the same moment as one batch. Embedded servers accept batches, because HTTP takes them longer
  * than the work itself. Other servers refuse the first batch, and then get single requests for a while.
  */
-export function batched(exchange: Exchange): Exchange {
+export function inBatches(exchange: Exchange): Exchange {
   let refusedUntil = 0;
-  let pending: Pending[] = [];
+  let pending: PendingRequest[] = [];
   const flush = () => {
-    const all = pending;
+    const requests = pending;
     pending = [];
-    for (const batch of divided(all)) void sendBatch(batch);
+    for (const batch of divideIntoBatches(requests)) void sendBatch(batch);
   };
-  const sendBatch = async (batch: readonly Pending[]) => {
+  const sendBatch = async (batch: readonly PendingRequest[]) => {
     const answers = batch.length > 1 ? await sendLines(batch).catch((error) => ({ error })) : undefined;
     if (batch.length > 1 && !answers) refusedUntil = performance.now() + SINGLE_REQUESTS_MS;
-    for (const [i, { url, body, options, answered }] of batch.entries()) {
-      if (!answers) exchange(url, body, options).then(answered.resolve, answered.reject);
-      else if ("error" in answers) answered.reject(answers.error);
-      else answered.resolve(answers[i] as Answer);
+    for (const [i, { url, body, options, outcome }] of batch.entries()) {
+      if (!answers) exchange(url, body, options).then(outcome.resolve, outcome.reject);
+      else if ("error" in answers) outcome.reject(answers.error);
+      else outcome.resolve(answers[i] as Answer);
     }
   };
   /** Undefined if the server does not accept batches. */
-  const sendLines = async (batch: readonly Pending[]): Promise<Answer[] | undefined> => {
-    const [{ url, options }] = batch as [Pending];
-    const body = batch.map((each) => each.body).join("\n");
-    const answer = await exchange(url, body, { timeout: options.timeout, type: LINES });
+  const sendLines = async (batch: readonly PendingRequest[]): Promise<Answer[] | undefined> => {
+    const [{ url, options }] = batch as [PendingRequest];
+    const body = batch.map((request) => request.body).join("\n");
+    const answer = await exchange(url, body, { timeout: options.timeout, type: NDJSON });
     if (REFUSING_STATUSES.includes(answer.status)) return undefined;
     if (answer.status !== 200) return batch.map(() => answer);
     const lines = answer.text.split("\n");
@@ -98,30 +98,30 @@ export function batched(exchange: Exchange): Exchange {
     if (performance.now() < refusedUntil || body.length > MAX_BATCH_CHARACTERS) return exchange(url, body, options);
     const { signal } = options;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const answered = Promise.withResolvers<Answer>();
+    const outcome = Promise.withResolvers<Answer>();
     if (pending.length === 0) setImmediate(flush);
-    pending.push({ url, body, options, answered });
-    return signal ? unlessAborted(answered.promise, signal) : answered.promise;
+    pending.push({ url, body, options, outcome });
+    return signal ? unlessAborted(outcome.promise, signal) : outcome.promise;
   };
 }
 
 /** Divides requests into batches, each for one address and within the limits. */
-function divided(all: readonly Pending[]): Pending[][] {
-  const batches: Pending[][] = [];
-  let [batch, length]: [Pending[], number] = [[], 0];
-  for (const each of all) {
-    length += each.body.length;
+function divideIntoBatches(requests: readonly PendingRequest[]): PendingRequest[][] {
+  const batches: PendingRequest[][] = [];
+  let [batch, length]: [PendingRequest[], number] = [[], 0];
+  for (const request of requests) {
+    length += request.body.length;
     if (
       batch.length === 0 ||
-      batch.length === MOST_LINES ||
+      batch.length === MAX_BATCH_LINES ||
       length > MAX_BATCH_CHARACTERS ||
-      each.url !== batch[0]?.url
+      request.url !== batch[0]?.url
     ) {
       batch = [];
       batches.push(batch);
-      length = each.body.length;
+      length = request.body.length;
     }
-    batch.push(each);
+    batch.push(request);
   }
   return batches;
 }

@@ -15,7 +15,7 @@ function scene({ maxSize = 100_000, answer = async () => {}, state = (): string 
     return { status: 200, data: { promise: record(id, state()) } };
   };
   const watcher = new PromiseWatcher({ send } as unknown as ResonateClient, 1_000, maxSize);
-  watcher.connected("poll://uni@group/1");
+  watcher.noteConnected("poll://uni@group/1");
   const told: string[] = [];
   const listener = (id: string) => (promise?: PromiseRecord) => told.push(`${id} ${promise?.state ?? "unsure"}`);
   return { watcher, requests, told, listener };
@@ -24,8 +24,8 @@ function scene({ maxSize = 100_000, answer = async () => {}, state = (): string 
 test("a settlement is told with the promise, once", async () => {
   const { watcher, requests, told, listener } = scene();
   await watcher.watch("a", false, listener("a"));
-  watcher.settled(record("a", "resolved"));
-  watcher.settled(record("a", "resolved"));
+  watcher.noteSettled(record("a", "resolved"));
+  watcher.noteSettled(record("a", "resolved"));
   expect(told).toEqual(["a resolved"]);
   expect((await watcher.watch("a", false, listener("a")))?.state).toBe("resolved");
   expect(requests).toEqual(["promise.register_listener a"]);
@@ -38,11 +38,11 @@ test("a job that watches a promise in several executions is told of its settleme
   await watch("tea", 1);
   await watch("tea", 2);
   await watch("cake", 1);
-  watcher.connected("poll://uni@group/1.1");
+  watcher.noteConnected("poll://uni@group/1.1");
   await watch("tea", 3);
   // The second execution may still register what it awaited.
   await watch("tea", 2);
-  watcher.settled(record("a", "resolved"));
+  watcher.noteSettled(record("a", "resolved"));
   expect(told).toEqual(["tea 2 unsure", "cake 1 unsure", "tea 3 resolved", "cake 1 resolved"]);
 });
 
@@ -51,17 +51,17 @@ test("a listener that has left is told nothing", async () => {
   const [stays, leaves] = [listener("stays"), listener("leaves")];
   for (const each of [stays, leaves]) await watcher.watch("a", false, each);
   watcher.leave("a", leaves);
-  watcher.settled(record("a", "resolved"));
+  watcher.noteSettled(record("a", "resolved"));
   expect(told).toEqual(["stays resolved"]);
 });
 
 test("the listeners of a lost connection are told that they may have missed something", async () => {
   const { watcher, requests, told, listener } = scene();
   for (const id of ["a", "b"]) await watcher.watch(id, false, listener(id));
-  watcher.settled(record("b", "resolved"));
-  watcher.disconnected();
+  watcher.noteSettled(record("b", "resolved"));
+  watcher.noteDisconnected();
   expect(told).toEqual(["b resolved"]);
-  watcher.connected("poll://uni@group/1.1");
+  watcher.noteConnected("poll://uni@group/1.1");
   expect(told).toEqual(["b resolved", "a unsure"]);
   await watcher.watch("a", false, listener("a"));
   expect(requests.filter((request) => request === "promise.register_listener a")).toHaveLength(2);
@@ -71,7 +71,7 @@ test("all listeners are told of a settlement that was missed, once one of them r
   let state = "pending";
   const { watcher, told, listener } = scene({ state: () => state });
   await watcher.watch("a", false, listener("first"));
-  watcher.connected("poll://uni@group/1.1");
+  watcher.noteConnected("poll://uni@group/1.1");
   state = "resolved";
   expect((await watcher.watch("a", false, listener("second")))?.state).toBe("resolved");
   expect(told).toEqual(["first unsure", "first resolved"]);
@@ -80,12 +80,12 @@ test("all listeners are told of a settlement that was missed, once one of them r
 test("a settlement is not taken from memory for a promise that may have been created after it", async () => {
   const { watcher, requests, told, listener } = scene();
   const old = { ...record("a", "resolved"), createdAt: 1, settledAt: 5 };
-  watcher.settled(old);
+  watcher.noteSettled(old);
   expect(await watcher.watch("a", false, listener("a"), 5)).toBe(old);
   expect((await watcher.watch("a", false, listener("a"), 6))?.state).toBe("pending");
   expect(requests).toEqual(["promise.register_listener a"]);
-  watcher.settled({ ...record("b", "resolved"), createdAt: 1, settledAt: 5 });
-  watcher.begun({ id: "b", createdAt: 6 });
+  watcher.noteSettled({ ...record("b", "resolved"), createdAt: 1, settledAt: 5 });
+  watcher.noteCreated({ id: "b", createdAt: 6 });
   expect((await watcher.watch("b", false, listener("b")))?.state).toBe("pending");
   expect(told).toEqual([]);
 });
@@ -94,7 +94,7 @@ test("a listener is told so as well if the connection is replaced while the list
   const answered = Promise.withResolvers<void>();
   const { watcher, told, listener } = scene({ answer: () => answered.promise });
   const watched = watcher.watch("a", false, listener("a"));
-  watcher.connected("poll://uni@group/1.1");
+  watcher.noteConnected("poll://uni@group/1.1");
   answered.resolve();
   await watched;
   expect(told).toEqual(["a unsure"]);
@@ -103,7 +103,7 @@ test("a listener is told so as well if the connection is replaced while the list
 test("a listener whose promise is no longer remembered is told so after a pause", async () => {
   const { watcher, told, listener } = scene({ maxSize: 2_000 });
   await watcher.watch("a", false, listener("a"));
-  for (const id of ["b", "c"]) watcher.settled(record(id, "resolved", "x".repeat(400)));
+  for (const id of ["b", "c"]) watcher.noteSettled(record(id, "resolved", "x".repeat(400)));
   expect(told).toEqual([]);
   await expect.poll(() => told, { timeout: 5_000 }).toEqual(["a unsure"]);
 });

@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { Listening, PromiseWatch, SettlementListener } from "../../core/resonate/connection/promise-watch.ts";
+import type { ListenerKey, PromiseWatch, SettlementListener } from "../../core/resonate/connection/promise-watch.ts";
 import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 
 /** The default bound on the memory for promises. */
@@ -12,7 +12,7 @@ const PROMISE_CHARACTERS = 500;
 /** How long after a promise was forgotten its listeners are called: if many are watched, each call may forget another. */
 const CALL_AFTER_MS = 1_000;
 
-interface Watched {
+interface WatchedPromise {
   promise: PromiseRecord;
   /** The connection over which its settlement is reported. */
   connection: number;
@@ -33,7 +33,7 @@ interface Registration {
 export class PromiseWatcher implements PromiseWatch {
   readonly #client: ResonateClient;
   readonly #timeoutMs: number;
-  readonly #watched: LRUCache<string, Watched>;
+  readonly #watched: LRUCache<string, WatchedPromise>;
   #address = "";
   #connection = 0;
   #isConnected = false;
@@ -52,7 +52,7 @@ export class PromiseWatcher implements PromiseWatch {
   }
 
   /** Must be called when a connection is open at this address. Calls all listeners, as settlements may have been missed. */
-  connected(address: string): void {
+  noteConnected(address: string): void {
     this.#address = address;
     this.#connection += 1;
     this.#isConnected = true;
@@ -63,11 +63,11 @@ export class PromiseWatcher implements PromiseWatch {
     }
   }
 
-  disconnected(): void {
+  noteDisconnected(): void {
     this.#isConnected = false;
   }
 
-  begun({ id, createdAt }: Pick<PromiseRecord, "id" | "createdAt">): void {
+  noteCreated({ id, createdAt }: Pick<PromiseRecord, "id" | "createdAt">): void {
     const watched = this.#watched.get(id);
     if (!watched || watched.promise.createdAt >= createdAt) return;
     this.#watched.delete(id);
@@ -75,7 +75,7 @@ export class PromiseWatcher implements PromiseWatch {
   }
 
   /** Must be called when the server reports that a promise has settled. */
-  settled(promise: PromiseRecord): void {
+  noteSettled(promise: PromiseRecord): void {
     const watched = this.#watched.get(promise.id);
     if (watched && watched.promise.createdAt > promise.createdAt) return;
     this.#watched.set(promise.id, { promise, connection: this.#connection, listeners: new Map() });
@@ -87,9 +87,9 @@ export class PromiseWatcher implements PromiseWatch {
     fresh: boolean,
     listener: SettlementListener,
     since = 0,
-    { by, execution }: Listening = { by: listener, execution: 0 },
+    { by, execution }: ListenerKey = { by: listener, execution: 0 },
   ): Promise<PromiseRecord | undefined> {
-    const isOver = ({ promise: { state, settledAt = 0 } }: Watched) => state !== "pending" && settledAt >= since;
+    const isOver = ({ promise: { state, settledAt = 0 } }: WatchedPromise) => state !== "pending" && settledAt >= since;
     const watched = this.#watched.get(id);
     if (watched && isOver(watched)) return watched.promise;
     if (
@@ -121,7 +121,7 @@ export class PromiseWatcher implements PromiseWatch {
   }
 
   async #fetch(id: string): Promise<PromiseRecord | undefined> {
-    const options = { origin: id, patience: this.#timeoutMs };
+    const options = { origin: id, retryForMs: this.#timeoutMs };
     if (this.#isConnected) {
       const data = { awaited: id, address: this.#address };
       const answer = await this.#client.send("promise.register_listener", data, options);
@@ -134,10 +134,10 @@ export class PromiseWatcher implements PromiseWatch {
 }
 
 /** An earlier execution, which may still register what it awaited, does not replace the listener of a later one. */
-function register(listeners: Watched["listeners"], by: unknown, registration: Registration): void {
+function register(listeners: WatchedPromise["listeners"], by: unknown, registration: Registration): void {
   if (registration.execution >= (listeners.get(by)?.execution ?? 0)) listeners.set(by, registration);
 }
 
-function call(listeners: Watched["listeners"], promise?: PromiseRecord): void {
+function call(listeners: WatchedPromise["listeners"], promise?: PromiseRecord): void {
   for (const { listener } of [...listeners.values()]) listener(promise);
 }

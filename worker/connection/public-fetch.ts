@@ -35,10 +35,10 @@ export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
  * may take longer.
  */
 export function publicFetch(allowPrivate: boolean, silence = 60_000): Fetch {
-  const reach = reaching(allowPrivate, silence);
+  const resolve = resolverOf(allowPrivate, silence);
   return (url, init) =>
     outside(async () => {
-      const { target, dispatcher, undici } = await reach(url);
+      const { target, dispatcher, undici } = await resolve(url);
       const options = { ...init, redirect: "manual", dispatcher } as unknown as UndiciInit;
       return (await undici.fetch(target, options)) as unknown as Response;
     });
@@ -49,10 +49,10 @@ export function publicFetch(allowPrivate: boolean, silence = 60_000): Fetch {
  * of a wrapped call may send nothing for as long as the call may take.
  */
 export function publicRequest(allowPrivate: boolean): (url: string | URL, init: RequestOptions) => Promise<Answer> {
-  const reach = reaching(allowPrivate, 0);
+  const resolve = resolverOf(allowPrivate, 0);
   return (url, init) =>
     outside(async () => {
-      const { target, dispatcher, undici } = await reach(url);
+      const { target, dispatcher, undici } = await resolve(url);
       return undici.request(target, { ...init, dispatcher });
     });
 }
@@ -64,7 +64,7 @@ type Answer = Dispatcher.ResponseData;
  * Checks addresses in URLs before a request, and those of names when a connection is opened. Connections are reused. `silence` of
  * 0: no limit.
  */
-function reaching(allowPrivate: boolean, silence: number) {
+function resolverOf(allowPrivate: boolean, silence: number) {
   // Loaded at the first call: it would take a fifth of the start of `wrap`, which does not need it to reach a program.
   const load = async () => {
     const undici = await import("undici");

@@ -29,7 +29,7 @@ interface ExecutorOptions {
 type Execute = (task: JobTask) => Promise<Ending>;
 
 /** Aborts what is still under way when an execution has ended. Shared, because each new error captures a stack. */
-const ENDED = new DOMException("the job is no longer run here", "AbortError");
+const JOB_STOPPED = new DOMException("the job is no longer run here", "AbortError");
 
 /** Executes tasks, independently of each other. */
 export class Executor {
@@ -72,16 +72,16 @@ export class Executor {
 
   /** Puts the features of a kind of job around its execution, or those of a feature's own task. */
   #compose({ call, code }: JobTask): Execute {
-    const own = this.#options.features.filter(({ isFor, functions }) => {
+    const features = this.#options.features.filter(({ isFor, functions }) => {
       if (!isFor) return true;
       return code ? isFor(code.implementation.job) : functions?.includes(call.func);
     });
     const run = around(
-      own.map((feature) => feature.run),
+      features.map((feature) => feature.run),
       (run: JobRun) => this.#run(run),
     );
     const execute = around(
-      own.map((feature) => feature.task),
+      features.map((feature) => feature.task),
       (task: JobTask) => this.#begin(task, run),
     );
     this.#executions.set(call.func, execute);
@@ -105,7 +105,7 @@ export class Executor {
       return await this.#leave(task, stop.signal.reason instanceof LeaseLost ? stop.signal.reason : error);
     } finally {
       cancelDeadline();
-      stop.abort(ENDED);
+      stop.abort(JOB_STOPPED);
     }
   }
 
@@ -131,9 +131,10 @@ export class Executor {
   async #leave(task: JobTask, error: unknown): Promise<"blocked" | "left"> {
     const { observe } = this.#options;
     const reason = reasonOf(error);
-    const lost = error instanceof LeaseLost ? error.reason : undefined;
-    if (lost === "taken" || lost === "lapsed" || lost === "settled") await observe({ type: "leaseLost", task });
-    if (lost === "refused") {
+    const lossReason = error instanceof LeaseLost ? error.reason : undefined;
+    if (lossReason === "taken" || lossReason === "lapsed" || lossReason === "settled")
+      await observe({ type: "leaseLost", task });
+    if (lossReason === "refused") {
       // Any other worker would get the same answer.
       task.log.error({ reason }, "job blocked");
       await observe({ type: "blocked", task, reason });

@@ -39,7 +39,7 @@ const noFeature = (what: string) => (): never => {
 };
 
 /** What a function can do only if features of its worker do it. */
-const NOT_HERE = {
+const WITHOUT_FEATURES = {
   metrics: NO_METRICS,
   start: noFeature("starts jobs"),
   cancel: noFeature("cancels jobs"),
@@ -93,7 +93,7 @@ export class JobRuns {
   #share({ job, env }: Implementation): SharedRuntime {
     const { errors, budget, events } = job;
     const shared = {
-      ...NOT_HERE,
+      ...WITHOUT_FEATURES,
       nextArgs: (args: unknown) => nextArgs(job, args),
       errors,
       budget,
@@ -112,7 +112,7 @@ export class JobRuns {
       const end = await executeNewest(run);
       if (end.kind !== "continued") return end;
       const { version } = code.implementation.job;
-      const next: NextRun = { args: end.args, version, before: end.carried, children: [] };
+      const next: NextRun = { args: end.args, version, before: end.outputCounts, children: [] };
       await this.#options.observe({ type: "nextRun", run, next });
       memory.journal = await beginRun(memory.journal, lease, next);
       lease.journal = memory.journal;

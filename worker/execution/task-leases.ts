@@ -6,7 +6,7 @@ import { reasonOf } from "../../core/jobs/line-log.ts";
 import type { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
 import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
-import type { Acquired, LeaseRef, OperationKind } from "../../core/resonate/connection/protocol.ts";
+import type { AcquiredTask, LeaseRef, OperationKind } from "../../core/resonate/connection/protocol.ts";
 import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
 import type { JournalCache } from "./journal-cache.ts";
 
@@ -81,7 +81,7 @@ export class Heartbeat {
 
   /** Whether the server still counts the lease of this version. @throws {ResonateUnavailable} */
   async isAcquired({ id, version }: LeaseRef): Promise<boolean> {
-    const answer = await this.#client.send("task.get", { id }, { origin: id, patience: this.#leaseTimeMs });
+    const answer = await this.#client.send("task.get", { id }, { origin: id, retryForMs: this.#leaseTimeMs });
     const { state, version: latest } = answer.status === 200 ? answer.data.task : {};
     return state === "acquired" && latest === version;
   }
@@ -148,13 +148,13 @@ export class TaskLeases {
    * Takes the lease on a task and keeps it alive; undefined if the task has another version, or its job has ended. With
    * `isPatient`, an unreachable server is retried.
    */
-  async claim({ id, version }: LeaseRef, isPatient = false): Promise<Acquired | undefined> {
+  async claim({ id, version }: LeaseRef, isPatient = false): Promise<AcquiredTask | undefined> {
     const { client, pid, leaseTimeMs, heartbeat, journals } = this.#options;
     const requestedAt = now();
     const records = journals.recordsWanted({ id, version });
     const data = { id, version, pid, ttl: leaseTimeMs, records };
-    const patience = isPatient ? leaseTimeMs : undefined;
-    const answer = await client.send("task.acquire", data, { origin: id, patience });
+    const retryForMs = isPatient ? leaseTimeMs : undefined;
+    const answer = await client.send("task.acquire", data, { origin: id, retryForMs });
     if (answer.status !== 200) return undefined;
     heartbeat.start(answer.data.task, requestedAt);
     return answer.data;
@@ -164,7 +164,7 @@ export class TaskLeases {
   async release({ id, version }: LeaseRef): Promise<boolean> {
     const { client, leaseTimeMs, heartbeat } = this.#options;
     heartbeat.stop({ id, version });
-    const answer = await client.send("task.release", { id, version }, { origin: id, patience: leaseTimeMs });
+    const answer = await client.send("task.release", { id, version }, { origin: id, retryForMs: leaseTimeMs });
     return answer.status === 200;
   }
 
@@ -173,7 +173,7 @@ export class TaskLeases {
     const { client, watcher, rules, leaseTimeMs, features } = this.#options;
     const origin = task.cleansUp ?? task.task.id;
     const send: Send = (kind, data) =>
-      client.send(kind as OperationKind, data as never, { origin, patience: leaseTimeMs }).catch((error) => {
+      client.send(kind as OperationKind, data as never, { origin, retryForMs: leaseTimeMs }).catch((error) => {
         throw unanswered(kind, error);
       });
     // A promise may be awaited through any number of executions, and only the last one listens.

@@ -4,7 +4,7 @@ import { ownerOf } from "../../core/jobs/durable-promise.ts";
 import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 import type { Observe } from "../../core/jobs/task-feature.ts";
 import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
-import type { Acquired, LeaseRef as Dispatch } from "../../core/resonate/connection/protocol.ts";
+import type { AcquiredTask, LeaseRef as Dispatch } from "../../core/resonate/connection/protocol.ts";
 import { localId, splitGeneration, splitKey } from "../../core/resonate/ids.ts";
 import { within } from "../../core/resonate/pacing/backoff.ts";
 import type { Executor } from "../execution/executor.ts";
@@ -23,8 +23,8 @@ const CLAIM_AGAIN_AFTER_MS = 1_000;
 /** How many tasks are claimed ahead of their slots if each needs heartbeats of its own. */
 const MAX_QUEUED_WITH_OWN_HEARTBEATS = 100;
 
-interface ClaimedTask extends Acquired {
-  found: TaskFunction;
+interface ClaimedTask extends AcquiredTask {
+  taskFunction: TaskFunction;
   kind: string;
   /** Its name in logs. */
   name: string;
@@ -87,8 +87,8 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
     this.#isStopping = true;
     this.#unhandled?.close();
     const idle = Promise.all([...this.#queues.values()].map((queue) => queue.close()));
-    const waiting = this.#release([...this.#claimed].filter(({ isRunning }) => !isRunning));
-    await within(Promise.all([idle, waiting]), drainTimeoutMs);
+    const releases = this.#release([...this.#claimed].filter(({ isRunning }) => !isRunning));
+    await within(Promise.all([idle, releases]), drainTimeoutMs);
     await within(this.#release([...this.#claimed]), RELEASE_TIMEOUT_MS);
     this.#parts.heartbeat.stopAll();
   }
@@ -118,15 +118,15 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
     const { leases, find, namespace, log } = this.#parts;
     const name = localId(dispatch.id, namespace);
     try {
-      const acquired = await leases.claim(dispatch, true);
-      if (!acquired) return undefined;
-      const found = find(acquired.promise);
-      if (!found) {
-        await this.#releaseUnhandled(acquired, kind, name);
+      const task = await leases.claim(dispatch, true);
+      if (!task) return undefined;
+      const taskFunction = find(task.promise);
+      if (!taskFunction) {
+        await this.#releaseUnhandled(task, kind, name);
         return undefined;
       }
-      const owner = ownerOf(name, acquired.promise);
-      const claimed = { ...acquired, found, kind, name, owner, claimedAt: performance.now(), isRunning: false };
+      const owner = ownerOf(name, task.promise);
+      const claimed = { ...task, taskFunction, kind, name, owner, claimedAt: performance.now(), isRunning: false };
       this.#claimed.add(claimed);
       if (this.#isStopping) await this.#release([claimed]);
       return claimed;
@@ -139,7 +139,7 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
     }
   }
 
-  async #releaseUnhandled({ task, promise }: Acquired, kind: string, name: string): Promise<void> {
+  async #releaseUnhandled({ task, promise }: AcquiredTask, kind: string, name: string): Promise<void> {
     const { leases, observe, log } = this.#parts;
     this.#unhandled ??= new UnhandledTasks((dispatch) => this.#enqueue(dispatch));
     const isFirst = this.#unhandled.record(task.id);
@@ -150,13 +150,13 @@ export class TaskIntake implements TaskHandler<ClaimedTask> {
 
   async run(claimed: ClaimedTask): Promise<void> {
     const { executor, heartbeat, observe, leaseTimeMs } = this.#parts;
-    const { found, kind } = claimed;
+    const { taskFunction, kind } = claimed;
     claimed.isRunning = true;
     this.#running += 1;
     void observe({ type: "executing", kind, change: 1 });
     try {
       const hasWaited = performance.now() - claimed.claimedAt >= leaseTimeMs / 3;
-      if (!hasWaited || (await this.#isStillOurs(claimed))) await executor.execute(claimed, found);
+      if (!hasWaited || (await this.#isStillOurs(claimed))) await executor.execute(claimed, taskFunction);
     } finally {
       heartbeat.stop(claimed.task);
       this.#claimed.delete(claimed);

@@ -13,7 +13,7 @@ const STACK_TIMEOUT_MS = 2_000;
 /** How many frames of the stack are logged. */
 const MAX_FRAMES = 5;
 
-interface Watched {
+interface WatchedThread {
   /** A single number, which grows while the thread is not blocked. */
   beats: Int32Array;
   limitMs: number;
@@ -30,7 +30,7 @@ export function watchThread(limitMs: number): void {
   }).unref();
 }
 
-async function watch({ beats, limitMs }: Watched): Promise<void> {
+async function watch({ beats, limitMs }: WatchedThread): Promise<void> {
   let last = -1;
   // Counts checks instead of measuring time, because the whole process or machine may have slept.
   for (let silent = 0; silent * BEAT_MS < limitMs; silent++) {
@@ -40,14 +40,14 @@ async function watch({ beats, limitMs }: Watched): Promise<void> {
     last = now;
   }
   const at = await Promise.race([stackOfMainThread().catch(() => undefined), delay(STACK_TIMEOUT_MS)]);
-  const line = {
+  const entry = {
     level: "fatal",
     time: new Date(),
-    held_for_ms: limitMs,
+    blocked_for_ms: limitMs,
     at,
     msg: "the thread is held: the worker ends",
   };
-  writeSync(1, `${JSON.stringify(line)}\n`); // a logger would use the blocked thread
+  writeSync(1, `${JSON.stringify(entry)}\n`); // a logger would use the blocked thread
   process.kill(process.pid, "SIGKILL");
 }
 

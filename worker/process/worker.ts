@@ -76,7 +76,7 @@ export class Worker {
     const { client, pid, features, watcher, intake } = this.#parts;
     const { url, namespace, group } = this.#options;
     const unsupported = await checkSupport(client, namespace);
-    if (unsupported) throw new Error(`RESONATE_URL ${url}: ${unsupported.words}`);
+    if (unsupported) throw new Error(`RESONATE_URL ${url}: ${unsupported.message}`);
     for (const feature of features) await feature.open?.(this.#closed.signal);
     const connected = Promise.withResolvers<void>();
     void client.connections.listen({
@@ -84,7 +84,7 @@ export class Worker {
       id: pid,
       signal: this.#closed.signal,
       onMessage: (message) => {
-        if (message.kind === "unblock") watcher.settled(message.promise);
+        if (message.kind === "unblock") watcher.noteSettled(message.promise);
         else intake.dispatch(message.task);
       },
       onConnect: (address) => {
@@ -111,14 +111,14 @@ export class Worker {
     this.#disconnectedSince = undefined;
     // The connection may replace a quiet one, to a server that is gone.
     rules.askAgain();
-    watcher.connected(address);
+    watcher.noteConnected(address);
     void observe({ type: "connection", isOpen: true });
   }
 
   #disconnected(reason: Error | undefined): void {
     const { rules, watcher, observe, log } = this.#parts;
     this.#disconnectedSince ??= performance.now();
-    watcher.disconnected();
+    watcher.noteDisconnected();
     // The server may have another release when it is back.
     rules.reset();
     void observe({ type: "connection", isOpen: false });

@@ -10,8 +10,8 @@ import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
 import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
 import { localId } from "../../core/resonate/ids.ts";
-import { located, type ObjectAddress, type ResonateNamespace } from "../../core/resonate/object-address.ts";
-import { KeptFiles } from "../../features/files/kept-files.ts";
+import { type ObjectAddress, type ResonateNamespace, withLocation } from "../../core/resonate/object-address.ts";
+import { FileStorage } from "../../features/files/kept-files.ts";
 import { locationInWorkers } from "../../features/files/location-in-workers.ts";
 import { traceIds } from "../../features/trace/task.ts";
 import { type Composition, compose } from "../composition.ts";
@@ -22,7 +22,7 @@ import { lineLog } from "./log.ts";
 const LEASE_TIME_MS = 15_000;
 
 /** Bounds on memory: an isolate has 128 MB. */
-const MEMORY = { journalBytes: 16_000_000, promiseCharacters: 8_000_000 };
+const MEMORY_LIMITS = { journalBytes: 16_000_000, promiseCharacters: 8_000_000 };
 
 /** The request to run a task. */
 interface Wake {
@@ -81,7 +81,7 @@ export class RunnerServer {
       ENCRYPTION_KEYS,
       RESONATE_GROUP,
       RESONATE_NAMESPACE: namespace,
-      ...(!RESONATE_URL && RESONATE && { RESONATE: located(RESONATE, env) }),
+      ...(!RESONATE_URL && RESONATE && { RESONATE: withLocation(RESONATE, env) }),
     });
     const location = locationInWorkers(env);
     this.#client = new ResonateClient({ ...endpoint, timeout: LEASE_TIME_MS });
@@ -94,11 +94,11 @@ export class RunnerServer {
       env: Object.fromEntries(Object.entries(env).filter(([, value]) => typeof value === "string")),
       leaseTimeMs: LEASE_TIME_MS,
       log,
-      files: location && new KeptFiles(location),
+      files: location && new FileStorage(location),
       // The account's Resonate server itself reports starts and ends to callers' objects.
       stats: this.#stats,
       trace: traceIds,
-      memory: MEMORY,
+      memory: MEMORY_LIMITS,
     });
   }
 
@@ -111,10 +111,10 @@ export class RunnerServer {
     const { task, promise: sealed, newsAddress } = (await request.json()) as Wake;
     this.#listenAt(newsAddress);
     const { leases, executor, heartbeat, kinds } = this.#parts;
-    const found = await this.#find(sealed);
-    if (!found) return Response.json({ isKnown: false });
+    const taskFunction = await this.#find(sealed);
+    if (!taskFunction) return Response.json({ isKnown: false });
     const acquired = await leases.claim(task);
-    if (acquired) await executor.execute(acquired, found).finally(() => heartbeat.stop(acquired.task));
+    if (acquired) await executor.execute(acquired, taskFunction).finally(() => heartbeat.stop(acquired.task));
     const news = this.#stats.takeNews();
     const failed = await Promise.all(news.failed.map(readable));
     const report: RunnerNews = { kinds, news: { ...news, failed } };
@@ -125,28 +125,28 @@ export class RunnerServer {
   #listenAt(address: string | undefined): void {
     if (address === this.#newsAddress) return;
     this.#newsAddress = address;
-    if (address === undefined) this.#parts.watcher.disconnected();
-    else this.#parts.watcher.connected(address);
+    if (address === undefined) this.#parts.watcher.noteDisconnected();
+    else this.#parts.watcher.noteConnected(address);
   }
 
   async #settled(messages: readonly Unblock[]): Promise<Response> {
     for (const { data } of messages) {
       // A promise that no key decrypts is not reported; its reader gets the error.
-      const promise = await this.#client.opened(data.promise).catch(() => undefined);
-      if (promise) this.#parts.watcher.settled(promise);
+      const promise = await this.#client.decodeRecord(data.promise).catch(() => undefined);
+      if (promise) this.#parts.watcher.noteSettled(promise);
     }
     return new Response();
   }
 
   async #find(sealed: PromiseRecord): Promise<TaskFunction | undefined> {
     let reason = "no function for this job here";
-    const promise = await this.#client.opened(sealed).catch((error) => {
+    const promise = await this.#client.decodeRecord(sealed).catch((error) => {
       reason = String(error);
       return undefined;
     });
-    const found = promise && this.#parts.find(promise);
-    if (!found) this.#log.warn({ job: localId(sealed.id, this.#namespace), reason }, "job left alone");
-    return found;
+    const taskFunction = promise && this.#parts.find(promise);
+    if (!taskFunction) this.#log.warn({ job: localId(sealed.id, this.#namespace), reason }, "job left alone");
+    return taskFunction;
   }
 }
 

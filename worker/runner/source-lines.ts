@@ -3,17 +3,17 @@ import { type EncodedSourceMap, originalPositionFor, TraceMap } from "@jridgewel
 import { maps } from "./source-maps.ts";
 
 /** Matches a position in a stack: the file's name without its folders, the line, and the column counted from 1. */
-const POSITION = /[^\s()]*?([\w.-]+\.js):(\d+):(\d+)/g;
+const POSITION_PATTERN = /[^\s()]*?([\w.-]+\.js):(\d+):(\d+)/g;
 
-const read = new Map<EncodedSourceMap, TraceMap>();
+const tracers = new Map<EncodedSourceMap, TraceMap>();
 
 /** Replaces positions in bundled files by lines of their sources. Other positions stay. */
 export const inSources = (stack: string): string =>
-  stack.replace(POSITION, (position, file: string, line: string, column: string) => {
+  stack.replace(POSITION_PATTERN, (position, file: string, line: string, column: string) => {
     const map = maps[file];
     if (!map) return position;
-    const traced = read.get(map) ?? new TraceMap(map);
-    read.set(map, traced);
-    const found = originalPositionFor(traced, { line: Number(line), column: Number(column) - 1 });
-    return found.source === null ? position : `${found.source}:${found.line}`;
+    const tracer = tracers.get(map) ?? new TraceMap(map);
+    tracers.set(map, tracer);
+    const original = originalPositionFor(tracer, { line: Number(line), column: Number(column) - 1 });
+    return original.source === null ? position : `${original.source}:${original.line}`;
   });

@@ -9,7 +9,7 @@ import { startJob } from "../../core/jobs/start.ts";
 import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
 import { partsIn } from "../../core/resonate/codec.ts";
 import { canonical } from "../../core/resonate/json.ts";
-import { MOST_WHOLE, wholeResult } from "../../core/tools/byte-range.ts";
+import { completeResult, MAX_WHOLE_CHARACTERS } from "../../core/tools/byte-range.ts";
 import { protocolErrorIn } from "../../core/tools/content.ts";
 import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
 import { uriOf } from "../../core/tools/results.ts";
@@ -71,11 +71,11 @@ export async function request(
   const { uri } = params;
   const errorData = uri === undefined ? undefined : { uri };
   const parts = partsIn(value);
-  if (parts && parts.characters > MOST_WHOLE) {
-    const message = `${name} has ${parts.characters} characters of it, and up to ${MOST_WHOLE} are in one answer: it is read in parts, from ${uriOf(jobName)}?offset=0 on.`;
+  if (parts && parts.characters > MAX_WHOLE_CHARACTERS) {
+    const message = `${name} has ${parts.characters} characters of it, and up to ${MAX_WHOLE_CHARACTERS} are in one answer: it is read in parts, from ${uriOf(jobName)}?offset=0 on.`;
     throw new ProtocolError(ErrorCode.InvalidParams, message, errorData);
   }
-  const answer = parts ? await wholeResult(store, id, parts, signal) : value;
+  const answer = parts ? await completeResult(store, id, parts, signal) : value;
   const failure = protocolErrorIn(answer);
   if (failure) throw new ProtocolError(failure.code, `${name}: ${failure.message}`, failure.data);
   if (state === "resolved") return { ...(answer as Params) };

@@ -58,7 +58,7 @@ export async function run(args: string[]): Promise<void> {
   const client = new ResonateClient({ url, token, timeout: 30_000 });
   const namespace = process.env.RESONATE_NAMESPACE ?? "";
   const unsupported = await checkSupport(client, namespace);
-  if (unsupported) throw new Error(unsupported.words);
+  if (unsupported) throw new Error(unsupported.message);
 
   const file = from ?? (await takeAll(options));
   const { key } = await readHead(file);

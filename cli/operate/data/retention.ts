@@ -2,7 +2,14 @@
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
 import { RETENTION_TAG } from "../../../core/resonate/codec.ts";
-import { CHILD, chainLink, cleanUpId, GENERATION, isLimitSql, POSTGRES_PATTERNS } from "../../../core/resonate/ids.ts";
+import {
+  CHILD_SEPARATOR,
+  chainLink,
+  cleanUpId,
+  GENERATION_SEPARATOR,
+  isLimitSql,
+  POSTGRES_PATTERNS,
+} from "../../../core/resonate/ids.ts";
 import { BOOKKEEPING_RETENTION } from "../../../core/resonate/sequence.ts";
 import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
@@ -30,15 +37,15 @@ function selection({ days, namespace, now }: Retention, dialect: "sqlite" | "pos
   const number = isLite ? "INTEGER" : "BIGINT";
   const end = `settled_at + CASE WHEN ${keep} IS NULL THEN ${Math.round(days * DAY_MS)} ELSE CAST(${keep} AS ${number}) END`;
   const isOver = `CASE WHEN settled_at IS NULL OR ${keep} = 'forever' THEN 0 WHEN ${end} <= ${now} THEN 1 ELSE 0 END`;
-  const name = (id: string) => before(`(${before(id, CHILD)})`, GENERATION);
+  const name = (id: string) => before(`(${before(id, CHILD_SEPARATOR)})`, GENERATION_SEPARATOR);
   return `CREATE TEMP TABLE expired_jobs AS
     WITH roots AS (
-      SELECT id, ${before("id", GENERATION)} AS name, target, ${isOver} AS is_over
-      FROM promises WHERE id = ${before("id", CHILD)} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
+      SELECT id, ${before("id", GENERATION_SEPARATOR)} AS name, target, ${isOver} AS is_over
+      FROM promises WHERE id = ${before("id", CHILD_SEPARATOR)} AND substr(id, 1, ${namespace.length}) = ${quote(namespace)}
     ), cleaned AS (
       SELECT ${name("id")} AS name FROM promises WHERE settled_at IS NULL AND id LIKE '%${cleanUpId("")}'
     ), names AS (
-      SELECT name, name || '${GENERATION}' || (count(*) + 1) AS next FROM roots
+      SELECT name, name || '${GENERATION_SEPARATOR}' || (count(*) + 1) AS next FROM roots
       WHERE name NOT IN (SELECT name FROM cleaned) GROUP BY name
       HAVING min(is_over) = 1 AND max(CASE WHEN id = name AND target IS NOT NULL THEN 1 ELSE 0 END) = 1
     )

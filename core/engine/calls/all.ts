@@ -46,8 +46,10 @@ export function allSettled<Item, T>(
 function keysOf<Item>(items: readonly Item[], key: NonNullable<AllOptions<Item>["key"]>): string[] {
   const keys = items.map((item, i) => String(key(item, i)));
   if (new Set(keys).size < keys.length) {
-    const one = keys.find((each, i) => keys.indexOf(each) !== i);
-    throw new NondeterminismError(`ctx.all: two items have the key "${one}". Give each its own: { key: (item) => … }`);
+    const duplicate = keys.find((each, i) => keys.indexOf(each) !== i);
+    throw new NondeterminismError(
+      `ctx.all: two items have the key "${duplicate}". Give each its own: { key: (item) => … }`,
+    );
   }
   return keys;
 }
@@ -101,9 +103,9 @@ class ItemGroup<Item, T> {
   async #lane(): Promise<void> {
     for (let i = this.#next++; i < this.#items.length && !this.#failure; i = this.#next++) {
       const key = this.#keys[i] as string;
-      const own = this.#group.within(key);
+      const itemScope = this.#group.within(key);
       try {
-        this.#results[i] = await this.#fn(own.parts.contextOf(own), this.#items[i] as Item, i);
+        this.#results[i] = await this.#fn(itemScope.parts.contextOf(itemScope), this.#items[i] as Item, i);
       } catch (error) {
         // The others clean up first.
         if (!this.#scope.endsWithLast(this.#command)) throw error;
@@ -111,7 +113,7 @@ class ItemGroup<Item, T> {
       } finally {
         this.#open.delete(key);
       }
-      own.checkEnd(`ctx.all: the function of item "${key}"`);
+      itemScope.checkEnd(`ctx.all: the function of item "${key}"`);
     }
   }
 

@@ -16,7 +16,7 @@ const MAX_PAYLOAD_LENGTH = 16_000;
 
 export function emit(scope: Scope, value: unknown): Promise<void> {
   return scope.issue("emit", "emit", (command) => {
-    append(scope, command, checked(value, "ctx.emit", MAX_OUTPUT_LENGTH));
+    append(scope, command, checkedPayload(value, "ctx.emit", MAX_OUTPUT_LENGTH));
   });
 }
 
@@ -26,10 +26,10 @@ export function event(scope: Scope, name: string, payload: unknown): Promise<voi
     const { events = [] } = runtime;
     const defined = events.find((each) => each.name === name);
     if (!defined) {
-      const known = events.map((each) => each.name).join(", ") || "none";
-      throw new NondeterminismError(`ctx.event: the definition has no event ${name}. Its events: ${known}`);
+      const names = events.map((each) => each.name).join(", ") || "none";
+      throw new NondeterminismError(`ctx.event: the definition has no event ${name}. Its events: ${names}`);
     }
-    const stored = checked(payload, "ctx.event", MAX_PAYLOAD_LENGTH);
+    const stored = checkedPayload(payload, "ctx.event", MAX_PAYLOAD_LENGTH);
     const { error } = outside(() => defined.payload.safeParse(stored));
     if (error) throw new NondeterminismError(`ctx.event("${name}"): its payload does not fit: ${error.message}`);
     commands.events += 1;
@@ -55,7 +55,7 @@ function append(scope: Scope, command: Command, value: unknown): void {
 }
 
 /** The stored form of a value. @throws {NondeterminismError} if JSON cannot hold it, or it is too long */
-function checked(value: unknown, call: "ctx.emit" | "ctx.event", maxLength: number): unknown {
+function checkedPayload(value: unknown, call: "ctx.emit" | "ctx.event", maxLength: number): unknown {
   const stored = storable(value, `${call}: its value`);
   const length = JSON.stringify(stored)?.length;
   if (length !== undefined && length <= maxLength) return stored;

@@ -95,8 +95,8 @@ class BranchGroup {
   }
 
   run(branches: Branches): void {
-    for (const [key, own] of this.#scopes) {
-      const run = async () => (branches[key] as Branches[string])(own.parts.contextOf(own));
+    for (const [key, branch] of this.#scopes) {
+      const run = async () => (branches[key] as Branches[string])(branch.parts.contextOf(branch));
       run().then(
         (value) => this.#ended(key, value, false),
         (error) => this.#ended(key, error, true),
@@ -122,7 +122,7 @@ class BranchGroup {
   #decide(winner: NonNullable<Command["winner"]>): void {
     const command = this.#command;
     command.winner = winner;
-    for (const [key, own] of this.#scopes) if (key !== winner.key) own.abandon();
+    for (const [key, branch] of this.#scopes) if (key !== winner.key) branch.abandon();
     const isLate = this.#kind.call === "timeout" && winner.key === "late";
     const hasFailed = (winner.failed || isLate) && { failed: true as const };
     const entry = { kind: "race" as const, op: command.path, winner: winner.key, ...hasFailed };

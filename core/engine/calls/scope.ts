@@ -4,7 +4,7 @@ import { sourceLine } from "../../author/source-line.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import type { Lease } from "../job-lease.ts";
-import { type Command, type CommandKind, type Commands, escaped, Outcome } from "../replay/commands/commands.ts";
+import { type Command, type CommandKind, type Commands, escapeName, Outcome } from "../replay/commands/commands.ts";
 import type { Spending } from "../replay/commands/spending.ts";
 import { ADVICE_ON_ENDLESS_LOOPS, AFTER_FOREIGN_AWAIT } from "../replay/determinism.ts";
 import type { FunctionPass } from "../replay/function-pass.ts";
@@ -78,7 +78,7 @@ export class Scope {
 
   /** The scope of one item or branch. */
   within(key: string): Scope {
-    return new Scope(this.parts, this, `${this.path}${escaped(key)}/`);
+    return new Scope(this.parts, this, `${this.path}${escapeName(key)}/`);
   }
 
   /** Closes it and those inside of it. */

@@ -6,7 +6,7 @@
 import { sourceLine } from "../../author/source-line.ts";
 
 /** The part of a function's pass that the guard uses. */
-export interface Guarded {
+export interface GuardedPass {
   /** Whether the function runs now. */
   readonly isOpen: boolean;
   /** Notes that the function breaks a rule; returns the error to throw. */
@@ -15,30 +15,30 @@ export interface Guarded {
 }
 
 interface Storage {
-  run<T>(store: Guarded | undefined, fn: () => T): T;
-  getStore(): Guarded | undefined;
+  run<T>(store: GuardedPass | undefined, fn: () => T): T;
+  getStore(): GuardedPass | undefined;
 }
 
 type Builtin = (name: string) => { AsyncLocalStorage: new () => Storage };
 
 /** Node and workerd have `AsyncLocalStorage`; a platform without it is not guarded. */
 const builtin = (globalThis as { process?: { getBuiltinModule?: Builtin } }).process?.getBuiltinModule;
-const passes = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
+const passStorage = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
 
 /** Calls a durable function, or code that belongs to it. */
-export function inside<T>(pass: Guarded, fn: () => T): T {
+export function inside<T>(pass: GuardedPass, fn: () => T): T {
   guardAll();
-  return passes ? passes.run(pass, fn) : fn();
+  return passStorage ? passStorage.run(pass, fn) : fn();
 }
 
 /** Calls something outside of the function's code: its log, the engine. */
-export const outside = <T>(fn: () => T): T => (passes?.getStore() ? passes.run(undefined, fn) : fn());
+export const outside = <T>(fn: () => T): T => (passStorage?.getStore() ? passStorage.run(undefined, fn) : fn());
 
 /** The pass that the current code belongs to. */
-export const currentPass = (): Guarded | undefined => passes?.getStore();
+export const currentPass = (): GuardedPass | undefined => passStorage?.getStore();
 
 function refuse(what: string, instead: string): void {
-  const pass = passes?.getStore();
+  const pass = passStorage?.getStore();
   if (!pass?.isOpen) return;
   throw pass.ruleBroken(`${what} was called outside of a step${sourceLine()}. ${instead}`);
 }
@@ -52,20 +52,20 @@ const USE_SLEEP = 'Write await ctx.sleep("a while", ms); a step may use timers';
 const USE_UNTIL = 'Write await ctx.until("done", { every: ms }, () => …); a step may use timers';
 
 type Methods = Record<string, unknown>;
-const here = globalThis as unknown as Methods & { Date: DateConstructor; process?: Methods };
+const globals = globalThis as unknown as Methods & { Date: DateConstructor; process?: Methods };
 
 /** The guarded methods, besides the constructor `Date`: the owner, the name, the call, and what to write instead. */
 const targets = (): [owner: unknown, name: string, what: string, instead: string][] => [
-  [here.Date, "now", "Date.now()", USE_NOW],
+  [globals.Date, "now", "Date.now()", USE_NOW],
   [Math, "random", "Math.random()", USE_RANDOM],
-  [here.crypto, "randomUUID", "crypto.randomUUID()", USE_UUID],
-  [here.crypto, "getRandomValues", "crypto.getRandomValues()", USE_RANDOM],
-  [here.performance, "now", "performance.now()", USE_NOW],
-  [here, "fetch", "fetch", USE_STEP],
-  [here, "setTimeout", "setTimeout", USE_SLEEP],
-  [here, "setInterval", "setInterval", USE_UNTIL],
-  [here.process?.hrtime, "bigint", "process.hrtime.bigint()", USE_NOW],
-  [here.process, "hrtime", "process.hrtime()", USE_NOW],
+  [globals.crypto, "randomUUID", "crypto.randomUUID()", USE_UUID],
+  [globals.crypto, "getRandomValues", "crypto.getRandomValues()", USE_RANDOM],
+  [globals.performance, "now", "performance.now()", USE_NOW],
+  [globals, "fetch", "fetch", USE_STEP],
+  [globals, "setTimeout", "setTimeout", USE_SLEEP],
+  [globals, "setInterval", "setInterval", USE_UNTIL],
+  [globals.process?.hrtime, "bigint", "process.hrtime.bigint()", USE_NOW],
+  [globals.process, "hrtime", "process.hrtime()", USE_NOW],
 ];
 
 /** The functions that have replaced a global, so that nothing is guarded twice. */
@@ -79,7 +79,7 @@ function guardAll(): void {
   if (replacements.length > 0 && replacements.every(isUnchanged)) return;
   guardDate();
   for (const target of targets()) guard(...target);
-  replacements = [[here, "Date"] as const, ...targets()].flatMap(([of, name]) => {
+  replacements = [[globals, "Date"] as const, ...targets()].flatMap(([of, name]) => {
     const owner = of as Methods | undefined;
     return owner ? { owner, name, method: owner[name] } : [];
   });
@@ -91,17 +91,17 @@ function guard(of: unknown, name: string, what: string, instead: string): void {
   const method = owner?.[name];
   if (!owner || typeof method !== "function" || guards.has(method)) return;
   const call = method as (...args: unknown[]) => unknown;
-  function guarded(this: unknown, ...args: unknown[]): unknown {
+  function guardedMethod(this: unknown, ...args: unknown[]): unknown {
     refuse(what, instead);
     // Most calls have no arguments, and a job makes hundreds of them: `Reflect.apply` is slower.
     return args.length === 0 ? call.call(this) : Reflect.apply(call, this, args);
   }
-  replace(owner, name, method, guarded);
+  replace(owner, name, method, guardedMethod);
 }
 
 /** Guards `Date`, except for `new Date(value)`, which is the same each time. */
 function guardDate(): void {
-  const original = here.Date;
+  const original = globals.Date;
   if (guards.has(original)) return;
   function GuardedDate(this: unknown, ...args: []): unknown {
     if (!new.target || args.length === 0)
@@ -110,16 +110,16 @@ function guardDate(): void {
     return Reflect.construct(original, args, new.target === GuardedDate ? original : new.target);
   }
   const now = { ...Object.getOwnPropertyDescriptor(original, "now"), value: original.now, writable: true };
-  replace(here, "Date", original, GuardedDate);
+  replace(globals, "Date", original, GuardedDate);
   Object.defineProperty(original.prototype, "constructor", { value: GuardedDate, configurable: true, writable: true });
   // The guarded `Date` has its own `now`: code that holds the original `Date` is not affected.
   Object.defineProperty(GuardedDate, "now", now);
 }
 
-function replace(owner: Methods, name: string, original: object, guarded: object): void {
+function replace(owner: Methods, name: string, original: object, replacement: object): void {
   // Copies its name, and properties that others have attached to it.
-  Object.defineProperties(guarded, Object.getOwnPropertyDescriptors(original));
-  guards.add(guarded);
+  Object.defineProperties(replacement, Object.getOwnPropertyDescriptors(original));
+  guards.add(replacement);
   const { enumerable = false } = Object.getOwnPropertyDescriptor(owner, name) ?? {};
-  Object.defineProperty(owner, name, { value: guarded, configurable: true, writable: true, enumerable });
+  Object.defineProperty(owner, name, { value: replacement, configurable: true, writable: true, enumerable });
 }

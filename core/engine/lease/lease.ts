@@ -1,9 +1,9 @@
 /** The lease on a job's task, in the server's protocol. */
 import { childOf, encodeValue } from "../../resonate/codec.ts";
-import type { Acquired, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
+import type { AcquiredTask, PromiseRecord, TaskRecord } from "../../resonate/connection/protocol.ts";
 import { RULES_OF_0_9, timerTags } from "../../resonate/connection/server-rules.ts";
 import { isChildOf, leaseWakeupId, runId, storedMarkId } from "../../resonate/ids.ts";
-import { bytesIn, markOf, marksTo, STORED } from "../../resonate/size.ts";
+import { bytesIn, markOf, marksTo, STORED_HEADER } from "../../resonate/size.ts";
 import { type Clock, machineClock } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import type { Lease, When } from "../job-lease.ts";
@@ -16,7 +16,7 @@ import { layersOf, type StepLayers } from "../step-layers.ts";
 export type Send = (kind: string, data: object) => Promise<{ status: number; data: unknown }>;
 
 /** A task that this worker has a lease on, with its promise and the records that the server sent along. */
-export interface LeasedTask extends Partial<Pick<Acquired, "preload" | "records">> {
+export interface LeasedTask extends Partial<Pick<AcquiredTask, "preload" | "records">> {
   task: Pick<TaskRecord, "id" | "version">;
   promise: PromiseRecord;
   /** The id of the job that the task cleans up after: its records are written under this task. */
@@ -174,7 +174,7 @@ export class TaskLease implements Lease {
     if (preloaded && preloaded.state !== "pending") return preloaded;
     const { status, data } = await this.#send("promise.get", { id });
     if (status === 404) return undefined;
-    if (status !== 200) throw leaseTaken(status, "promise.get");
+    if (status !== 200) throw lossOf(status, "promise.get");
     return (data as { promise: PromiseRecord }).promise;
   }
 
@@ -266,7 +266,7 @@ export class TaskLease implements Lease {
 
   /** Ends the job; `stored`: its size besides its arguments and this value, in bytes. @throws {LeaseLost} */
   async fulfill(state: "resolved" | "rejected", value: unknown, storedBytes?: number): Promise<void> {
-    const headers: Record<string, string> = storedBytes === undefined ? {} : { [STORED]: String(storedBytes) };
+    const headers: Record<string, string> = storedBytes === undefined ? {} : { [STORED_HEADER]: String(storedBytes) };
     const data = { id: this.taskId, state, value: { ...encodeValue(value), headers } };
     await this.#ask("task.fulfill", { action: { kind: "promise.settle", data } });
   }
@@ -276,10 +276,10 @@ export class TaskLease implements Lease {
     const { status, data } = await this.#send(kind, { id: this.taskId, version: this.version, ...request });
     if (status === 300) return undefined;
     if (status === 200) return data ?? {};
-    throw leaseTaken(status, kind);
+    throw lossOf(status, kind);
   }
 }
 
 /** The error of an answer by which the server says that the task is not this worker's any more. */
-const leaseTaken = (status: number, kind: string) =>
+const lossOf = (status: number, kind: string) =>
   new LeaseLost(`the server answered ${status} to ${kind}`, { reason: "taken", cause: { status } });

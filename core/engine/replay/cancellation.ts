@@ -17,9 +17,9 @@ import { type Command, type Commands, hasEffects } from "./commands/commands.ts"
 import type { Replay } from "./replay.ts";
 
 /** How long steps under way may take to end, in milliseconds; at most a quarter of the clean-up's time. */
-const MAX_GRACE_MS = 5 * SECOND;
+const MAX_UNWINDING_MS = 5 * SECOND;
 
-export const graceOf = (cleanup: number): number => Math.min(MAX_GRACE_MS, cleanup / 4);
+export const unwindingTimeOf = (cleanup: number): number => Math.min(MAX_UNWINDING_MS, cleanup / 4);
 
 interface CancellationParts {
   readonly journal: Journal;
@@ -87,7 +87,7 @@ async function deliverSettled(parts: CancellationParts, at: number): Promise<voi
     const { next } = awaitables;
     const settled = next?.awaitedPromise?.settlement;
     if (!next || !settled || (settled.settledAt ?? 0) > at) return;
-    writer.reached(next.path);
+    writer.addReachedPath(next.path);
     await replay.deliverAwaited(next, settled);
   }
 }
@@ -99,7 +99,7 @@ async function deliverLateOutcomes(
   begunCommands: ReadonlySet<Command>,
 ): Promise<boolean> {
   const { writer, replay, lease, wakeup, clock, runtime } = parts;
-  const end = clock.now() + graceOf(runtime.deadline - clock.now());
+  const end = clock.now() + unwindingTimeOf(runtime.deadline - clock.now());
   const openCommands = new Map<string, Command>();
   for (const command of begunCommands) {
     if (command.isOver || (command.pause && command.pause.due > at)) continue;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { replay } from "../../../testing/replay.ts";
-import { cancelIn, entryIn, JOB, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { cancelIn, entryIn, JOB_NAME, recordsIn, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, DAY, DeadlineExceeded, HOUR, MINUTE, SECOND } from "../../author/context.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
 import { LeaseLost } from "../job-lease.ts";
@@ -90,7 +90,7 @@ test("the outcome of a step that ends while its job is cancelled is left to the 
   );
   await expect(job.execute()).rejects.toThrow(LeaseLost);
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
-  const id = lateOutcomeOf(JOB, "pay");
+  const id = lateOutcomeOf(JOB_NAME, "pay");
   expect(entryIn(job.sim.get(id)?.value.data)).toMatchObject({ op: "pay", value: "7 euros" });
   expect(job.sim.requests.get("promise.settle")).toBe(1);
 });

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
 import { replay } from "../../../testing/replay.ts";
 import type { Death } from "../../../testing/simulation/plan.ts";
-import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, MINUTE, SECOND } from "../../author/context.ts";
 import { MAX_RESULT } from "../../author/values.ts";
@@ -33,7 +33,7 @@ const accepted: Record<string, [fn: Fn, result: unknown]> = {
       await sleep("a while", SECOND);
       return name;
     },
-    JOB,
+    JOB_NAME,
   ],
   loops: [
     async (ctx) => {

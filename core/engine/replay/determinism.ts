@@ -1,6 +1,6 @@
 /** The messages that refuse code which breaks a rule of `definitions/context.ts` or does not fit the journal. */
 
-import { difference, returned, toStored } from "../../author/values.ts";
+import { difference, returnedObjects, toStored } from "../../author/values.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { Command } from "./commands/commands.ts";
 
@@ -57,8 +57,8 @@ export function endsDiffer(first: FunctionEnd, second: FunctionEnd): string | un
   return `${"next" in first || "next" in second ? "continued" : "threw"} in only one run`;
 }
 
-function somethingElse(did: string, one: unknown, other: unknown): string | undefined {
-  const path = difference(one, other);
+function somethingElse(did: string, before: unknown, other: unknown): string | undefined {
+  const path = difference(before, other);
   return path === undefined ? undefined : `${did} something else${path && ` at ${path}`}`;
 }
 
@@ -80,8 +80,8 @@ export const ADVICE_ON_UNAWAITED_CALLS =
 
 /** Rule 2, for a result that changed after the function had returned it: the change would be lost. */
 export function changedSince(value: unknown): string | undefined {
-  const whole = typeof value === "object" && value !== null ? returned.get(value) : undefined;
-  const path = whole && difference(value, whole);
+  const original = typeof value === "object" && value !== null ? returnedObjects.get(value) : undefined;
+  const path = original && difference(value, original);
   if (path === undefined) return undefined;
   return `what the function returned changed after it had ended${path && `, at ${path}`}. ${ADVICE_ON_UNAWAITED_CALLS}`;
 }

@@ -7,7 +7,7 @@ import { NondeterminismError } from "../../author/context.ts";
 import { sourceLine } from "../../author/source-line.ts";
 import type { Wakeup } from "../clock.ts";
 import { type Clock, whenDrained } from "../clock.ts";
-import { type Guarded, inside } from "../guard/guard.ts";
+import { type GuardedPass, inside } from "../guard/guard.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Command } from "./commands/commands.ts";
 import {
@@ -21,7 +21,7 @@ import {
 /** How often a function may call `ctx.now` without an await in between: more is a loop that would never end. */
 const MAX_NOW_CALLS = 10_000;
 
-export class FunctionPass implements Guarded {
+export class FunctionPass implements GuardedPass {
   readonly #clock: Clock;
   readonly #wakeup: Wakeup;
   readonly #pendingActions: (() => void)[] = [];

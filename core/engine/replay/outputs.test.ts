@@ -1,13 +1,13 @@
 /** The outputs of a job have no gaps: readers stop at the first missing one, as concurrent outputs may be written out of order. */
 import { expect, test } from "vitest";
-import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { type Context, HOUR, MINUTE } from "../../author/context.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { outputId } from "../../resonate/ids.ts";
 
 const outputsOf = ({ sim }: SimulatedJob, most: number): unknown[] =>
   Array.from({ length: most }, (_, i) => {
-    const promise = sim.get(outputId(JOB, i + 1));
+    const promise = sim.get(outputId(JOB_NAME, i + 1));
     return promise && decodeValue(promise.param);
   });
 
@@ -83,7 +83,7 @@ test("an output that was given up by a worker that died before it wrote it is wr
   await expect(simulated.execute()).rejects.toThrow("the job is no longer run here");
   expect(outputsOf(simulated, 1)).toEqual([undefined]);
   dies = false;
-  simulated.sim.kill(JOB);
+  simulated.sim.kill(JOB_NAME);
   simulated.forget();
   await simulated.next();
   expect(outputsOf(simulated, 2)).toEqual(["given up", undefined]);

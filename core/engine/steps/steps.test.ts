@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Death } from "../../../testing/simulation/plan.ts";
-import { JOB, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
+import { JOB_NAME, SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
 import {
   type Context,
@@ -311,9 +311,12 @@ test.each([20_000, -20_000])(
 );
 
 test("a lease that is lost before a step is recorded ends the execution", async () => {
-  const simulated: SimulatedJob = new SimulatedJob((ctx: Context) => ctx.step("a", () => simulated.sim.kill(JOB)), {
-    deadline: DAY,
-  });
+  const simulated: SimulatedJob = new SimulatedJob(
+    (ctx: Context) => ctx.step("a", () => simulated.sim.kill(JOB_NAME)),
+    {
+      deadline: DAY,
+    },
+  );
   await expect(simulated.execute()).rejects.toThrow(LeaseLost);
   expect(simulated.paths()).toEqual([]);
 });

@@ -56,8 +56,8 @@ export async function performChecks(
 async function isOverAfter(parts: StepParts, command: Command, check: StepFunction): Promise<boolean> {
   const op = command.path;
   try {
-    const { value: found, ...more } = await attempt(parts, command, check);
-    const value = storable(found, `"${op}"`);
+    const { value: result, ...more } = await attempt(parts, command, check);
+    const value = storable(result, `"${op}"`);
     command.attempts += 1;
     delete command.lastError;
     if (!value) return false;

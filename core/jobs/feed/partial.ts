@@ -14,10 +14,10 @@ export interface Latest {
 }
 
 /** How many of the newest are shown, and how many characters of each. */
-const SHOWN = 5;
-const LONGEST = 2_000;
+const MAX_SHOWN_RESULTS = 5;
+const MAX_RESULT_CHARACTERS = 2_000;
 /** How many of the newest outputs are searched for them: events may have come after them. */
-const LOOKED_AT = 20;
+const MAX_SEARCHED_OUTPUTS = 20;
 
 /** @param emitted how many results the job's feed counts, and `events` how many events among the same promises */
 export async function latestOf(
@@ -28,29 +28,29 @@ export async function latestOf(
 ): Promise<Latest | undefined> {
   if (emitted === 0) return undefined;
   const all = emitted + events;
-  const last = Math.max(all - LOOKED_AT, 0);
+  const last = Math.max(all - MAX_SEARCHED_OUTPUTS, 0);
   const values: unknown[] = [];
-  for (let n = all; n > last && values.length < Math.min(emitted, SHOWN); n -= SHOWN) {
-    const newest = Array.from({ length: Math.min(n - last, SHOWN) }, (_, i) =>
+  for (let n = all; n > last && values.length < Math.min(emitted, MAX_SHOWN_RESULTS); n -= MAX_SHOWN_RESULTS) {
+    const newest = Array.from({ length: Math.min(n - last, MAX_SHOWN_RESULTS) }, (_, i) =>
       store.child(outputId(id, n - i), signal),
     );
     for (const promise of await Promise.all(newest)) {
       const value = promise && (decodeValue(promise.param) ?? null);
-      if (value !== undefined && !isEvent(value)) values.push(inShort(value, LONGEST));
+      if (value !== undefined && !isEvent(value)) values.push(shortened(value, MAX_RESULT_CHARACTERS));
     }
   }
-  return { count: emitted, values: values.slice(0, SHOWN) };
+  return { count: emitted, values: values.slice(0, MAX_SHOWN_RESULTS) };
 }
 
-/** The value, or the first `shown` characters of its JSON if that has more than `most`. */
-function inShort(value: unknown, most: number, shown = most): unknown {
+/** The value, or the first `cutTo` characters of its JSON if that has more than `max`. */
+function shortened(value: unknown, max: number, cutTo = max): unknown {
   const text = JSON.stringify(value);
-  return text.length > most ? `${text.slice(0, shown)} …` : value;
+  return text.length > max ? `${text.slice(0, cutTo)} …` : value;
 }
 
 /** How many outputs are read at once, and about how many results and events one call passes. */
 const AT_ONCE = 8;
-const MOST = 100;
+const MAX_OUTPUTS_PER_CALL = 100;
 
 /**
  * Returns the partial results after the first `from`: as many as fit into `limit` characters of JSON, but at least one. One that
@@ -64,26 +64,28 @@ export async function partialOf(
 ): Promise<Partial | undefined> {
   const values: unknown[] = [];
   /** How many promises were passed, results and events. Events go to their subscribers instead. */
-  let passed = 0;
+  let count = 0;
   const partial = (more: boolean): Partial => ({
     values,
-    next_offset: from + passed,
+    next_offset: from + count,
     ...(more && { more: true as const }),
   });
   let left = limit;
-  for (let n = from + 1; passed < MOST; n += AT_ONCE) {
-    const read = await Promise.all(Array.from({ length: AT_ONCE }, (_, i) => store.child(outputId(id, n + i), signal)));
-    for (const promise of read) {
-      if (!promise) return from + passed > 0 ? partial(false) : undefined;
+  for (let n = from + 1; count < MAX_OUTPUTS_PER_CALL; n += AT_ONCE) {
+    const outputs = await Promise.all(
+      Array.from({ length: AT_ONCE }, (_, i) => store.child(outputId(id, n + i), signal)),
+    );
+    for (const promise of outputs) {
+      if (!promise) return from + count > 0 ? partial(false) : undefined;
       const value = decodeValue(promise.param) ?? null;
       if (isEvent(value)) {
-        passed += 1;
+        count += 1;
         continue;
       }
       left -= JSON.stringify(value).length;
       if (left < 0 && values.length > 0) return partial(true);
-      values.push(inShort(value, 2 * limit, limit));
-      passed += 1;
+      values.push(shortened(value, 2 * limit, limit));
+      count += 1;
     }
   }
   return partial(true);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { doing, type FeedEntry } from "./progress-feed.ts";
+import { activityIn, type FeedEntry } from "./progress-feed.ts";
 
 const NOW = Date.parse("2026-11-22T12:00:00Z");
 const question = { message: "Release 1.2?", requestedSchema: { type: "object" as const, properties: {} } };
@@ -27,5 +27,5 @@ test.each<[Partial<FeedEntry>, string | undefined]>([
     "half done; fetch: attempt 1, 503, next in 1 s",
   ],
 ])("%j reads %j", (entry, text) => {
-  expect(doing({ questions: {}, ...entry }, NOW)).toBe(text);
+  expect(activityIn({ questions: {}, ...entry }, NOW)).toBe(text);
 });

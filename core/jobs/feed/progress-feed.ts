@@ -63,7 +63,7 @@ export const FeedEntry = z.object({
 export type FeedEntry = z.infer<typeof FeedEntry>;
 
 /** What the job is doing, in one line for people; undefined if it reports nothing. */
-export function doing(entry: FeedEntry | undefined, now: number): string | undefined {
+export function activityIn(entry: FeedEntry | undefined, now: number): string | undefined {
   if (!entry) return undefined;
   const { message, progress, step, sleeping_until, blocked, awaiting, emitted, callbacks, spent = {} } = entry;
   const parts: string[] = [];

@@ -20,22 +20,22 @@ export const NO_ENTRY: NewestEntry = { n: 0, entry: undefined, writtenAt: 0 };
  * How far beyond the known entries the first round looks; see {@link lastInRounds}. With these distances two rounds find the
  * last entry of any job that has reported at its regular intervals for a year.
  */
-const DISTANCES = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
+const FIRST_ROUND_DISTANCES = [1, 4, 14, 30, 62, 94, 126, 158, 206, 257];
 
 /** The same for a reader that knows the number of an entry: what follows an entry is mostly nothing. */
-const FROM = [1, 2, 18];
+const KNOWN_ENTRY_DISTANCES = [1, 2, 18];
 
 /** The same for a feed that was read a short while ago, in milliseconds: mostly nothing new has come. */
-const NEXT = [1, 18];
-const SHORT_WHILE = 60_000;
+const RECENT_ENTRY_DISTANCES = [1, 18];
+const RECENT_READ_MS = 60_000;
 
 /** For how long a read entry counts as recent, in milliseconds. */
-const RECENT = 1_000;
+const CACHE_MS = 1_000;
 
 /** The header of a question's value that tells answers apart, as two people may give the same answer. */
 const ANSWERED_BY = "durable-mcp-answered-by";
 
-const MOST_FEEDS = 5_000;
+const MAX_CACHED_FEEDS = 5_000;
 
 /** A job's promise. A job that is started again after it was removed has the same id, and another time of creation. */
 type OneJob = Pick<PromiseRecord, "id" | "createdAt">;
@@ -51,13 +51,13 @@ export class FeedCache {
   readonly #feeds = new Map<string, ReadEntry & { createdAt: number }>();
 
   get({ id, createdAt }: OneJob): ReadEntry | undefined {
-    const known = this.#feeds.get(id);
-    return known?.createdAt === createdAt ? known : undefined;
+    const cached = this.#feeds.get(id);
+    return cached?.createdAt === createdAt ? cached : undefined;
   }
 
   put({ id, createdAt }: OneJob, newest: NewestEntry): NewestEntry {
     this.#feeds.delete(id);
-    if (this.#feeds.size >= MOST_FEEDS) this.#feeds.delete(this.#feeds.keys().next().value as string);
+    if (this.#feeds.size >= MAX_CACHED_FEEDS) this.#feeds.delete(this.#feeds.keys().next().value as string);
     this.#feeds.set(id, { newest, at: Date.now(), createdAt });
     return newest;
   }
@@ -78,15 +78,16 @@ export class ProgressFeeds {
 
   /** The newest entry, at most a second old: for callers that look often. */
   async recent(job: OneJob, signal?: AbortSignal): Promise<NewestEntry> {
-    const known = this.#cache.get(job);
-    return known && Date.now() - known.at < RECENT ? known.newest : this.newest(job, signal);
+    const cached = this.#cache.get(job);
+    return cached && Date.now() - cached.at < CACHE_MS ? cached.newest : this.newest(job, signal);
   }
 
   /** The newest entry: one request if a recent reading still holds, otherwise usually two rounds of requests. */
   async newest(job: OneJob, signal?: AbortSignal): Promise<NewestEntry> {
-    const known = this.#cache.get(job);
-    const { newest, at } = known ?? { newest: NO_ENTRY, at: 0 };
-    const rounds = Date.now() - at < SHORT_WHILE ? [NEXT, DISTANCES] : [DISTANCES];
+    const cached = this.#cache.get(job);
+    const { newest, at } = cached ?? { newest: NO_ENTRY, at: 0 };
+    const rounds =
+      Date.now() - at < RECENT_READ_MS ? [RECENT_ENTRY_DISTANCES, FIRST_ROUND_DISTANCES] : [FIRST_ROUND_DISTANCES];
     const get = (n: number) => this.entry(job.id, n, signal);
     const { entry = newest } = await lastInRounds(get, { n: newest.n, entry: newest }, rounds);
     return this.#cache.put(job, entry);
@@ -97,30 +98,33 @@ export class ProgressFeeds {
     if (this.#cache.get(job)) return this.newest(job);
     const before = { n: Math.max(n - 1, 0), entry: NO_ENTRY };
     const get = (n: number) => this.entry(job.id, n);
-    const { n: found, entry = NO_ENTRY } = await lastInRounds(get, before, [FROM, DISTANCES]);
+    const { n: newest, entry = NO_ENTRY } = await lastInRounds(get, before, [
+      KNOWN_ENTRY_DISTANCES,
+      FIRST_ROUND_DISTANCES,
+    ]);
     // It may have been an entry of an earlier job of this name.
-    return found < n ? this.newest(job) : this.#cache.put(job, entry);
+    return newest < n ? this.newest(job) : this.#cache.put(job, entry);
   }
 
   /**
    * Writes the `n`th entry. False when another entry has that number, which stays as it is. `timeoutAt` is that of the job's
-   * promise; `patience` is how long to keep trying, in milliseconds.
+   * promise; `retryForMs` is how long to keep trying, in milliseconds.
    */
   async write(
     promiseId: string,
     n: number,
     entry: FeedEntry,
-    { timeoutAt, patience }: { timeoutAt: number; patience?: number | undefined },
+    { timeoutAt, retryForMs }: { timeoutAt: number; retryForMs?: number | undefined },
   ): Promise<boolean> {
     const id = feedEntryId(promiseId, n);
     // The promise is created settled, with the entry as its parameter. A client that waits for the entry has created it pending
     // before: then a second request resolves it.
     const now = Date.now() - 1;
-    const written = childOf(id, now, { param: entry, tags: { "resonate:timer": "true" } });
-    let record = await this.#client.call(written, undefined, patience);
+    const entryPromise = childOf(id, now, { param: entry, tags: { "resonate:timer": "true" } });
+    let record = await this.#client.call(entryPromise, undefined, retryForMs);
     if (record?.state === "pending" && record.timeoutAt === timeoutAt)
-      record = await this.#client.call(resolveOf(id, entry), undefined, patience);
-    const { data } = written.data.param;
+      record = await this.#client.call(resolveOf(id, entry), undefined, retryForMs);
+    const { data } = entryPromise.data.param;
     return !record || record.param.data === data || record.value.data === data;
   }
 

@@ -40,7 +40,7 @@ test("a timeline lists journal entries in order, without values, past one that i
   ]);
   expect(await job(events).look(1)).toEqual({
     entries: [
-      { n: 1, kind: "step", op: "fetch", at: 1_000, over: 1_500 },
+      { n: 1, kind: "step", op: "fetch", at: 1_000, endedAt: 1_500 },
       { n: 3, kind: "retry", op: "send", at: 1_000, until: 2_000, attempt: 1, error: "refused" },
     ],
     next: 4,
@@ -89,7 +89,7 @@ test("a reader that names the entries it knows as open gets them again, and goes
   expect(seen.size).toBe(301);
   events.set(1, { kind: "sleep", op: "nap", over: true });
   expect(await look(302, [1])).toEqual({
-    entries: [{ n: 1, kind: "sleep", op: "nap", at: 1_000, until: 2_000, over: 1_500 }],
+    entries: [{ n: 1, kind: "sleep", op: "nap", at: 1_000, until: 2_000, endedAt: 1_500 }],
     next: 302,
   });
 });

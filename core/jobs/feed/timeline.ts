@@ -5,8 +5,8 @@ import { journalEntryId } from "../../resonate/ids.ts";
 import { readFrom } from "../../resonate/sequence.ts";
 
 /** How many journal entries one look reads, and how many of the open ones it reads again. */
-const MOST = 96;
-export const MOST_OPEN = 16;
+const MAX_ENTRIES_PER_READ = 96;
+export const MAX_OPEN_ENTRIES = 16;
 
 /** A journal entry with its outcome; times are milliseconds since the epoch. */
 export interface TimelineEntry {
@@ -18,7 +18,7 @@ export interface TimelineEntry {
   /** When a sleep, or a wait for the next attempt, is due to end. */
   until?: number;
   /** When it ended, or a question was answered. */
-  over?: number;
+  endedAt?: number;
   attempt?: number;
   error?: string;
   message?: string;
@@ -39,21 +39,22 @@ export async function timelineOf(
   const entry = (n: number) => get(journalEntryId(promiseId, n));
   const entries: TimelineEntry[] = [];
   let last = from - 1;
-  const again = open.slice(0, MOST_OPEN).map(async (n) => entryOf(n, await entry(n)));
-  const all = readFrom(entry, from, {
-    batch: (missing, read) => (read >= MOST || missing >= maxUnderWay(last) ? 0 : Math.max(8, maxUnderWay(last))),
+  const reread = open.slice(0, MAX_OPEN_ENTRIES).map(async (n) => entryOf(n, await entry(n)));
+  const newEntries = readFrom(entry, from, {
+    batch: (missing, read) =>
+      read >= MAX_ENTRIES_PER_READ || missing >= maxUnderWay(last) ? 0 : Math.max(8, maxUnderWay(last)),
     onEntry(record, n) {
       last = n;
       const entry = entryOf(n, record);
       if (entry) entries.push(entry);
     },
   });
-  const [known] = await Promise.all([Promise.all(again), all]);
-  return { entries: [...known.filter((each) => each !== undefined), ...entries], next: last + 1 };
+  const [openEntries] = await Promise.all([Promise.all(reread), newEntries]);
+  return { entries: [...openEntries.filter((each) => each !== undefined), ...entries], next: last + 1 };
 }
 
 /** Whether an entry may still change. */
-export const isOpen = ({ kind, over }: TimelineEntry) => /^(sleep|ask|retry)$/.test(kind) && over === undefined;
+export const isOpen = ({ kind, endedAt }: TimelineEntry) => /^(sleep|ask|retry)$/.test(kind) && endedAt === undefined;
 
 function entryOf(n: number, promise: PromiseRecord | undefined): TimelineEntry | undefined {
   if (!promise) return undefined;
@@ -62,7 +63,7 @@ function entryOf(n: number, promise: PromiseRecord | undefined): TimelineEntry |
     const { kind, op } = event;
     const entry: TimelineEntry = { n, kind, op, at: promise.createdAt };
     if (kind === "sleep" || kind === "retry") entry.until = promise.timeoutAt;
-    if (promise.state !== "pending") entry.over = promise.settledAt ?? promise.timeoutAt;
+    if (promise.state !== "pending") entry.endedAt = promise.settledAt ?? promise.timeoutAt;
     if ("error" in event && event.error) entry.error = event.error.message;
     if (kind === "retry") entry.attempt = event.attempt;
     if (kind === "ask" && event.question) entry.message = event.question.message;

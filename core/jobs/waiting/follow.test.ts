@@ -21,9 +21,9 @@ async function follow(
     {
       open,
       ...subscriber,
-      look: async (channel) => {
+      check: async (channel) => {
         note(channel ? "listened" : "read");
-        await subscriber.look?.(channel);
+        await subscriber.check?.(channel);
       },
       onNews: async (news, channel) => {
         note(`told ${news}`);
@@ -52,7 +52,7 @@ test("a connection that opens late is used", async () => {
 });
 
 test("while a connection is silent, the promises are looked at again and again", async () => {
-  const happened = await follow(async (_push, signal) => open(signal), { quiet: 50 }, count("listened", 4));
+  const happened = await follow(async (_push, signal) => open(signal), { maxSilenceMs: 50 }, count("listened", 4));
   expect(happened).toEqual(["listened", "listened", "listened", "listened"]);
 });
 
@@ -62,7 +62,7 @@ test("news is passed on as it comes, and looks that find nothing new do not stop
     const timer = setInterval(() => (++told > 3 ? clearInterval(timer) : push("tea")), 40);
     return open(signal);
   };
-  const happened = await follow(pushing, { quiet: 100 }, count("listened", 2));
+  const happened = await follow(pushing, { maxSilenceMs: 100 }, count("listened", 2));
   expect(happened.filter((each) => each !== "listened")).toEqual(["told tea", "told tea", "told tea"]);
 });
 
@@ -73,7 +73,10 @@ test("a connection that ends is opened again, and everything is looked at again"
 });
 
 test.each([
-  ["the listeners", { look: async (channel?: Channel) => void (channel && (await Promise.reject(new Error("lost")))) }],
+  [
+    "the listeners",
+    { check: async (channel?: Channel) => void (channel && (await Promise.reject(new Error("lost")))) },
+  ],
   ["handlers of news", { onNews: () => Promise.reject(new Error("lost")) }],
 ])(
   "when %s fail, the connection is closed, the promises are read, and another connection is opened",

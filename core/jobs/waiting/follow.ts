@@ -3,13 +3,13 @@ import type { Channel } from "../../resonate/connection/connections.ts";
 import { persist, within } from "../../resonate/pacing/backoff.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
-const RECONNECT = { base: 250, max: 4_000 };
+const RECONNECT_MS = { base: 250, max: 4_000 };
 
 /** How long to wait for a connection before each read of the promises without it, in milliseconds. */
-const OPENING = { first: 500, next: 4_000 };
+const OPENING_TIMEOUT_MS = { first: 500, next: 4_000 };
 
 /** How long a connection may be silent before the promises are read anyway, in milliseconds: the server may drop messages. */
-const QUIET = 30_000;
+const MAX_SILENCE_MS = 30_000;
 
 export interface Subscriber<News, Connection extends Channel> {
   /** Opens a connection until `signal` aborts. It is not opened again when it is lost: see {@link Channel.closed}. */
@@ -18,11 +18,11 @@ export interface Subscriber<News, Connection extends Channel> {
    * Looks at every promise that still matters. With a channel it also asks for news to be pushed there. When it rejects, the
    * channel is given up and the promises are read without one.
    */
-  look(channel: Connection | undefined): Promise<unknown>;
+  check(channel: Connection | undefined): Promise<unknown>;
   /** Handles a settlement. When it rejects, the channel is given up. */
   onNews(news: News, channel: Connection): unknown;
   /** How long the connection may be silent before the next look, in milliseconds. Default: 30 s. */
-  quiet?: number;
+  maxSilenceMs?: number;
 }
 
 /**
@@ -30,17 +30,17 @@ export interface Subscriber<News, Connection extends Channel> {
  * slow to open or silent, the promises are read at intervals. Never rejects: it tries again.
  */
 export function followPromises<News, Connection extends Channel>(
-  { open, look, onNews, quiet = QUIET }: Subscriber<News, Connection>,
+  { open, check, onNews, maxSilenceMs = MAX_SILENCE_MS }: Subscriber<News, Connection>,
   signal: AbortSignal,
 ): Promise<void> {
   const attempt = async () => {
-    const over = new AbortController();
+    const ended = new AbortController();
     try {
-      await follow(AbortSignal.any([signal, over.signal]));
-      over.abort();
+      await follow(AbortSignal.any([signal, ended.signal]));
+      ended.abort();
     } catch {
-      over.abort(); // frees the connection: a server has a limited number of them
-      if (!signal.aborted) await look(undefined).catch(() => {});
+      ended.abort(); // frees the connection: a server has a limited number of them
+      if (!signal.aborted) await check(undefined).catch(() => {});
     }
   };
 
@@ -48,9 +48,9 @@ export function followPromises<News, Connection extends Channel>(
   const follow = async (until: AbortSignal) => {
     const lost = Promise.withResolvers<never>();
     lost.promise.catch(() => {});
-    let heard = 0;
+    let lastNewsAt = 0;
     const opening: Promise<Connection> = open(async (news) => {
-      heard = Date.now();
+      lastNewsAt = Date.now();
       try {
         await onNews(news, await opening);
       } catch (error) {
@@ -58,21 +58,21 @@ export function followPromises<News, Connection extends Channel>(
       }
     }, until);
     opening.catch(() => {});
-    let channel = await within(opening, OPENING.first);
+    let channel = await within(opening, OPENING_TIMEOUT_MS.first);
     while (!channel) {
-      await look(undefined).catch(() => {});
-      channel = await within(opening, OPENING.next);
+      await check(undefined).catch(() => {});
+      channel = await within(opening, OPENING_TIMEOUT_MS.next);
     }
     // Listens only now, as the server drops messages to an address without a connection. The answers tell what settled before.
-    await look(channel);
-    heard = Math.max(heard, Date.now());
-    const ended = Promise.race([channel.closed.then(() => true), lost.promise]);
-    while (!(await within(ended, heard + quiet - Date.now()))) {
-      if (Date.now() < heard + quiet) continue;
-      await look(channel);
-      heard = Date.now();
+    await check(channel);
+    lastNewsAt = Math.max(lastNewsAt, Date.now());
+    const closed = Promise.race([channel.closed.then(() => true), lost.promise]);
+    while (!(await within(closed, lastNewsAt + maxSilenceMs - Date.now()))) {
+      if (Date.now() < lastNewsAt + maxSilenceMs) continue;
+      await check(channel);
+      lastNewsAt = Date.now();
     }
   };
 
-  return persist(attempt, { signal, ...RECONNECT });
+  return persist(attempt, { signal, ...RECONNECT_MS });
 }

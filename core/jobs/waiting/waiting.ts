@@ -1,5 +1,5 @@
 import type { Channel } from "../../resonate/connection/connections.ts";
-import { ResonateRefused, unreadIn } from "../../resonate/connection/failures.ts";
+import { ResonateRefused, undecryptableIn } from "../../resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
 import type { RemoteStore } from "../remote-store.ts";
@@ -7,7 +7,7 @@ import type { Settlement } from "../settlements.ts";
 import { followPromises } from "./follow.ts";
 
 /** How long the last look may take once the time is up, in milliseconds. */
-const LAST_LOOK = 2_000;
+const LAST_CHECK_TIMEOUT_MS = 2_000;
 
 interface AwaitOptions {
   /** Milliseconds. */
@@ -15,12 +15,12 @@ interface AwaitOptions {
   /** Aborts the wait when the caller goes away. */
   signal: AbortSignal;
   /**
-   * Called once for each name whose promise has settled, and for each without one. `unread`: in place of a promise that cannot be
+   * Called once for each name whose promise has settled, and for each without one. `undecryptable`: in place of a promise that cannot be
    * decrypted, where several names are awaited.
    */
-  onSettled(name: string, promise: DurablePromise | undefined, unread?: PromiseRecord): void;
+  onSettled(name: string, promise: DurablePromise | undefined, undecryptable?: PromiseRecord): void;
   /** How long the connection may be silent before the promises are read, in milliseconds. Default: 30 s. */
-  quiet?: number;
+  maxSilenceMs?: number;
 }
 
 /**
@@ -33,35 +33,35 @@ interface AwaitOptions {
 export async function awaitSettled(
   store: RemoteStore,
   names: readonly string[],
-  { timeout, signal: caller, onSettled, quiet }: AwaitOptions,
+  { timeout, signal: caller, onSettled, maxSilenceMs }: AwaitOptions,
 ): Promise<string[]> {
   const pending = new Set(names);
   /** Ends the wait early: all have settled, or further requests are pointless. */
-  const over = new AbortController();
-  const signal = AbortSignal.any([caller, over.signal, AbortSignal.timeout(timeout)]);
+  const stopped = new AbortController();
+  const signal = AbortSignal.any([caller, stopped.signal, AbortSignal.timeout(timeout)]);
 
-  const settle = (name: string, promise: DurablePromise | undefined, unread?: PromiseRecord) => {
-    if ((promise ?? unread)?.state === "pending" || !pending.delete(name)) return;
-    onSettled(name, promise, unread);
-    if (pending.size === 0) over.abort();
+  const settle = (name: string, promise: DurablePromise | undefined, undecryptable?: PromiseRecord) => {
+    if ((promise ?? undecryptable)?.state === "pending" || !pending.delete(name)) return;
+    onSettled(name, promise, undecryptable);
+    if (pending.size === 0) stopped.abort();
   };
-  let reached = false;
+  let hasAnswered = false;
   let failure: unknown;
   const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
-    const asked = [...pending].map(async (name) => {
-      let unread: PromiseRecord | undefined;
+    const reads = [...pending].map(async (name) => {
+      let undecryptable: PromiseRecord | undefined;
       const promise = await read(name).catch((error) => {
-        unread = names.length > 1 ? unreadIn(error) : undefined;
-        if (!unread) throw error;
+        undecryptable = names.length > 1 ? undecryptableIn(error) : undefined;
+        if (!undecryptable) throw error;
         return undefined;
       });
-      reached = true;
-      settle(name, promise, unread);
+      hasAnswered = true;
+      settle(name, promise, undecryptable);
     });
-    await Promise.all(asked);
+    await Promise.all(reads);
     failure = undefined;
   };
-  const look = async (channel: Channel | undefined) => {
+  const check = async (channel: Channel | undefined) => {
     if (channel) return ask((name) => store.listen(name, channel, signal));
     try {
       await ask((name) => store.get(name, signal));
@@ -69,7 +69,7 @@ export async function awaitSettled(
       // A call that the end of the wait cut short says nothing about the server.
       if (signal.aborted) return;
       failure = error;
-      if (!reached || error instanceof ResonateRefused) over.abort();
+      if (!hasAnswered || error instanceof ResonateRefused) stopped.abort();
     }
   };
 
@@ -78,15 +78,15 @@ export async function awaitSettled(
     if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
   };
   const open = store.open.bind(store, names);
-  await followPromises({ open, look, onNews, ...(quiet !== undefined && { quiet }) }, signal);
+  await followPromises({ open, check, onNews, ...(maxSilenceMs !== undefined && { maxSilenceMs }) }, signal);
   if (pending.size === 0 || caller.aborted) return [...pending];
-  if (!over.signal.aborted) {
-    const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_LOOK)]);
+  if (!stopped.signal.aborted) {
+    const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_CHECK_TIMEOUT_MS)]);
     try {
       await ask((name) => store.get(name, last));
     } catch (error) {
       // A server that answered before and is slow now does not fail the wait.
-      if (!reached) failure = error;
+      if (!hasAnswered) failure = error;
     }
   }
   if (failure !== undefined && pending.size > 0 && !caller.aborted) throw failure;

@@ -58,7 +58,7 @@ describe("a request", () => {
         asked += 1;
         res.writeHead(status).end(status === 413 ? "too large" : envelope(status));
       });
-      const refused = client.send("promise.get", { id: "tea" }, { patience: 5_000 });
+      const refused = client.send("promise.get", { id: "tea" }, { retryForMs: 5_000 });
       await expect(refused).rejects.toThrow(ResonateRefused);
       expect(asked).toBe(1);
     },
@@ -88,8 +88,8 @@ describe("a request", () => {
     const client = await clientOf((res) => void (++asked > 6 && res.end(envelope(200, { promise }))), { timeout: 250 });
     await expect(client.send("promise.get", { id: "tea" })).rejects.toThrow("did not answer in time");
     expect(asked).toBe(1);
-    await expect(client.send("promise.get", { id: "tea" }, { patience: 600 })).rejects.toThrow(ResonateUnavailable);
-    expect(await client.send("promise.get", { id: "tea" }, { patience: 20_000 })).toMatchObject({ status: 200 });
+    await expect(client.send("promise.get", { id: "tea" }, { retryForMs: 600 })).rejects.toThrow(ResonateUnavailable);
+    expect(await client.send("promise.get", { id: "tea" }, { retryForMs: 20_000 })).toMatchObject({ status: 200 });
   });
 
   test("for a search that times out fails with advice on what is quicker", async () => {

@@ -9,31 +9,31 @@ import {
   ResonateUnavailable,
   refusal,
   SearchRefused,
-  unreachable,
-  unreadable,
+  throwUndecryptable,
+  throwUnreachable,
 } from "./failures.ts";
 import {
   type Codec,
-  type Found,
   type OperationAnswer,
   type OperationKind,
   PROTOCOL_VERSION,
   type PromiseRecord,
   type RequestData,
+  type SearchPage,
 } from "./protocol.ts";
 
 /** How long a request, or the opening of a connection, may take by default, in milliseconds. */
-const TIMEOUT = 10_000;
-const READY_TIMEOUT = 3_000;
+const REQUEST_TIMEOUT_MS = 10_000;
+const READY_TIMEOUT_MS = 3_000;
 
 /**
  * How a request is repeated after a temporary failure, with pauses in milliseconds. On Postgres the server answers 500 to some
  * calls when several concern the same promise at the same time.
  */
-const REPEAT = { times: 4, base: 20, max: 200 };
+const RETRIES = { times: 4, base: 20, max: 200 };
 
 /** The same for callers that would rather wait than fail. */
-const REPEAT_PATIENTLY = { base: 250, max: 500 };
+const TIMED_RETRIES = { base: 250, max: 500 };
 
 /** The statuses that tell the state of a promise or task. Every other status is a failure. */
 const ANSWER_STATUSES: readonly number[] = [200, 300, 404, 409, 422];
@@ -78,7 +78,7 @@ interface SendOptions {
    * For how many milliseconds a request is repeated when it fails temporarily or times out. Default: it is repeated a few times
    * within a second, and not after a timeout.
    */
-  patience?: number | undefined;
+  retryForMs?: number | undefined;
 }
 
 /** The requests of a client, without its connections. */
@@ -95,7 +95,7 @@ export class ResonateClient {
   /** The connections over which the server pushes messages. */
   readonly connections: Connections;
 
-  constructor({ url, token, codec, fetch: fetcher, exchange, timeout = TIMEOUT, onRequest }: ClientOptions) {
+  constructor({ url, token, codec, fetch: fetcher, exchange, timeout = REQUEST_TIMEOUT_MS, onRequest }: ClientOptions) {
     this.#fetcher = async (...request) => (fetcher ?? fetch)(...request);
     this.#exchange = exchange ?? fetchExchange(this.#fetcher);
     this.#url = url.replace(/\/+$/, "");
@@ -117,32 +117,32 @@ export class ResonateClient {
     data: RequestData<K>,
     options: SendOptions = {},
   ): Promise<OperationAnswer<K>> {
-    const { signal, patience } = options;
+    const { signal, retryForMs } = options;
     const mayRepeat = (error: unknown) =>
       error instanceof ResonateUnavailable &&
-      error.inPassing &&
-      (patience !== undefined || !isTimeout(error.cause)) &&
+      error.isTemporary &&
+      (retryForMs !== undefined || !isTimeout(error.cause)) &&
       !signal?.aborted;
-    const begun = Date.now();
+    const startedAt = Date.now();
     for (let failures = 1; ; failures++) {
       try {
         return await this.#attempt(kind, data, options);
       } catch (error) {
-        const isOver = patience === undefined ? failures > REPEAT.times : Date.now() - begun > patience;
-        if (isOver || !mayRepeat(error)) throw error;
+        const isExhausted = retryForMs === undefined ? failures > RETRIES.times : Date.now() - startedAt > retryForMs;
+        if (isExhausted || !mayRepeat(error)) throw error;
       }
-      await pause(backoff(failures, patience === undefined ? REPEAT : REPEAT_PATIENTLY), signal);
+      await pause(backoff(failures, retryForMs === undefined ? RETRIES : TIMED_RETRIES), signal);
     }
   }
 
   /**
    * Sends a call and resolves to the promise in its answer; undefined for 404 and 422: it does not exist, or cannot be listened
-   * to. `patience` is that of {@link SendOptions}.
+   * to. `retryForMs` is that of {@link SendOptions}.
    *
    * @throws {ResonateUnavailable}
    */
-  async call({ kind, data }: Call, signal?: AbortSignal, patience?: number): Promise<PromiseRecord | undefined> {
-    const answer = await this.send(kind, data, { signal, patience });
+  async call({ kind, data }: Call, signal?: AbortSignal, retryForMs?: number): Promise<PromiseRecord | undefined> {
+    const answer = await this.send(kind, data, { signal, retryForMs });
     if (answer.status === 200) return answer.data.promise;
     if (answer.status === 404 || answer.status === 422) return undefined;
     throw refusal(answer.status);
@@ -154,7 +154,7 @@ export class ResonateClient {
    * @throws {SearchRefused}
    * @throws {ResonateUnavailable}
    */
-  async search(search: Search, signal?: AbortSignal): Promise<Found> {
+  async search(search: Search, signal?: AbortSignal): Promise<SearchPage> {
     try {
       const answer = await this.send("promise.search", search, { signal });
       if (answer.status === 200) return answer.data;
@@ -170,18 +170,18 @@ export class ResonateClient {
 
   /** Resolves if the server says that it is ready. @throws {ResonateUnavailable} otherwise */
   async ready(): Promise<void> {
-    const response = await this.#fetch("/ready", { signal: AbortSignal.timeout(READY_TIMEOUT) });
+    const response = await this.#fetch("/ready", { signal: AbortSignal.timeout(READY_TIMEOUT_MS) });
     await response.body?.cancel();
     if (!response.ok) throw refusal(response.status);
   }
 
   /** Sends one request and returns the raw answer. Rejects with fetch's error. */
   async post<K extends OperationKind>(kind: K, data: RequestData<K>, options: SendOptions = {}): Promise<Response> {
-    const body = await this.#written(kind, data, options);
+    const body = await this.#encodeRequest(kind, data, options);
     return this.#fetcher(this.#url, postOf(body, { timeout: this.#timeout, signal: options.signal }));
   }
 
-  async #written(kind: OperationKind, data: object, { origin }: SendOptions): Promise<string> {
+  async #encodeRequest(kind: OperationKind, data: object, { origin }: SendOptions): Promise<string> {
     const sent = this.#codec?.encode ? await this.#codec.encode(data) : data;
     const head = {
       corrId: crypto.randomUUID(),
@@ -193,8 +193,8 @@ export class ResonateClient {
   }
 
   /** Decodes a record. @throws {ResonateRefused} if that fails */
-  opened(record: PromiseRecord): Promise<PromiseRecord> {
-    return this.#codec?.decodeRecord(record).catch(() => unreadable(record)) ?? Promise.resolve(record);
+  decodeRecord(record: PromiseRecord): Promise<PromiseRecord> {
+    return this.#codec?.decodeRecord(record).catch(() => throwUndecryptable(record)) ?? Promise.resolve(record);
   }
 
   /** @throws {ResonateUnavailable} */
@@ -205,17 +205,17 @@ export class ResonateClient {
   ): Promise<OperationAnswer<K>> {
     let status: number | undefined;
     try {
-      const asked = { timeout: this.#timeout, signal: options.signal };
-      const { status: code, text } = await this.#written(kind, data, options)
-        .then((body) => this.#exchange(this.#url, body, asked))
-        .catch(unreachable);
+      const fetchOptions = { timeout: this.#timeout, signal: options.signal };
+      const { status: code, text } = await this.#encodeRequest(kind, data, options)
+        .then((body) => this.#exchange(this.#url, body, fetchOptions))
+        .catch(throwUnreachable);
       const { head, data: received } = Object(jsonOf(text)) as Envelope;
       const isEnvelope = typeof head?.status === "number";
       status = isEnvelope ? head.status : code;
       if (!isEnvelope || !ANSWER_STATUSES.includes(status)) throw refusal(status);
       const decoded =
         this.#codec && text.includes(this.#codec.mark)
-          ? await this.#codec.decode(received).catch(() => unreadable(Object(received).promise))
+          ? await this.#codec.decode(received).catch(() => throwUndecryptable(Object(received).promise))
           : received;
       return { status, data: decoded } as OperationAnswer<K>;
     } finally {
@@ -224,7 +224,7 @@ export class ResonateClient {
   }
 
   #fetch(path: string, init: RequestInit): Promise<Response> {
-    return this.#fetcher(this.#url + path, init).catch(unreachable);
+    return this.#fetcher(this.#url + path, init).catch(throwUnreachable);
   }
 }
 

@@ -5,19 +5,19 @@ import { ResonateUnavailable, refusal } from "./failures.ts";
 import { type Codec, type Message, parseMessage } from "./protocol.ts";
 
 /** The pauses before a lost or refused connection is opened again, in milliseconds. */
-const RECONNECT = { base: 200, max: 5_000 };
+const RECONNECT_MS = { base: 200, max: 5_000 };
 
 /**
  * How long a connection may be silent before it counts as dead, in milliseconds. The embedded server writes a comment every
  * 5 s. The standalone server writes nothing, so a quiet connection to it is replaced as a precaution.
  */
-const SILENCE = 15_000;
+const MAX_SILENCE_MS = 15_000;
 
 /** How long the replacement of a quiet connection may take to open, in milliseconds. */
-const RENEWAL = 4_000;
+const RENEWAL_TIMEOUT_MS = 4_000;
 
 /** How long a replaced connection is still read, for messages that are on their way, in milliseconds. */
-const LINGER = 1_000;
+const LINGER_MS = 1_000;
 
 /** An open SSE connection. The server pushes each promise that has a listener at `address` when it settles. */
 export interface Channel {
@@ -47,7 +47,7 @@ interface ListenOptions extends Omit<OpenOptions, "onQuiet" | "timeout"> {
   onDisconnect?(reason: Error | undefined): void;
 }
 
-interface Reach {
+interface ServerAccess {
   token: string | undefined;
   /** How long the opening of a connection may take, in milliseconds. */
   timeout: number;
@@ -57,12 +57,12 @@ interface Reach {
 }
 
 export class Connections {
-  readonly #reach: Reach;
+  readonly #server: ServerAccess;
   /** Whether the server is known to write comments to idle connections. */
   #isKeptAlive = false;
 
-  constructor(reach: Reach) {
-    this.#reach = reach;
+  constructor(server: ServerAccess) {
+    this.#server = server;
   }
 
   /**
@@ -72,16 +72,16 @@ export class Connections {
    * @throws {ResonateUnavailable} when it is refused (a server has a limited number of connections) or not open in time
    */
   async open(options: OpenOptions): Promise<Channel> {
-    const { group, id, onMessage, signal, silence = SILENCE, onQuiet, timeout = this.#reach.timeout } = options;
+    const { group, id, onMessage, signal, silence = MAX_SILENCE_MS, onQuiet, timeout = this.#server.timeout } = options;
     const ended = new AbortController();
     const opening = setTimeout(() => ended.abort(new DOMException("no answer in time", "TimeoutError")), timeout);
     const path = `/poll/${encodeURIComponent(group)}/${encodeURIComponent(id)}`;
     const headers: Record<string, string> = { accept: "text/event-stream" };
-    const { token, codec } = this.#reach;
+    const { token, codec } = this.#server;
     if (token) headers.authorization = `Bearer ${token}`;
     let body: ReadableStream<Uint8Array>;
     try {
-      const response = await this.#reach.fetch(path, { headers, signal: AbortSignal.any([signal, ended.signal]) });
+      const response = await this.#server.fetch(path, { headers, signal: AbortSignal.any([signal, ended.signal]) });
       const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
       if (!response.ok || !response.body || !isStream) {
         ended.abort();
@@ -117,7 +117,7 @@ export class Connections {
    */
   listen({ onConnect, onDisconnect, ...options }: ListenOptions): Promise<void> {
     const { signal, id } = options;
-    let made = 0;
+    let openedAt = 0;
     /** Opens another connection; `quiet` resolves when it falls silent. */
     const connect = async (timeout?: number) => {
       const over = new AbortController();
@@ -126,12 +126,12 @@ export class Connections {
         ...options,
         // On a server that writes comments a new connection replaces the old one with the same id. Any other server would go on
         // sending to the old one, even if it is dead.
-        id: this.#isKeptAlive || made === 0 ? id : `${id}.${made}`,
+        id: this.#isKeptAlive || openedAt === 0 ? id : `${id}.${openedAt}`,
         signal: AbortSignal.any([signal, over.signal]),
         onQuiet: () => quiet.resolve(undefined),
         timeout,
       });
-      made += 1;
+      openedAt += 1;
       return { ...channel, quiet: quiet.promise, close: () => over.abort() };
     };
     const attempt = async () => {
@@ -143,18 +143,18 @@ export class Connections {
         let end = await ended();
         for (; !end; end = await ended()) {
           const quiet = current;
-          const next = await connect(Math.min(RENEWAL, this.#reach.timeout)).catch((error) => {
+          const next = await connect(Math.min(RENEWAL_TIMEOUT_MS, this.#server.timeout)).catch((error) => {
             if (error instanceof ResonateUnavailable && error.status === 503) return undefined;
             quiet.close();
             throw error;
           });
           if (next) {
             current = next;
-            setTimeout(quiet.close, LINGER);
+            setTimeout(quiet.close, LINGER_MS);
             onConnect?.(current.address);
           } else {
             // The server answers but has no room for a second connection, so the first may still be alive.
-            current = { ...quiet, quiet: pause(options.silence ?? SILENCE, signal).then(() => undefined) };
+            current = { ...quiet, quiet: pause(options.silence ?? MAX_SILENCE_MS, signal).then(() => undefined) };
           }
         }
         reason = end.reason;
@@ -164,7 +164,7 @@ export class Connections {
       }
       onDisconnect?.(signal.aborted ? undefined : reason);
     };
-    return persist(attempt, { signal, ...RECONNECT });
+    return persist(attempt, { signal, ...RECONNECT_MS });
   }
 }
 

@@ -5,7 +5,7 @@ interface Failure {
   cause?: unknown;
   /** The status of the answer, if any. */
   status?: number | undefined;
-  inPassing?: boolean;
+  isTemporary?: boolean;
 }
 
 /** The server could not be reached or could not answer. Repeating the call is safe: every operation here is idempotent. */
@@ -19,12 +19,12 @@ export class ResonateUnavailable extends Error {
   /** The status of the server's answer; undefined without an answer. */
   readonly status: number | undefined;
   /** Whether the same call may well succeed a moment later. */
-  readonly inPassing: boolean;
+  readonly isTemporary: boolean;
 
-  constructor(message: string, { cause, status, inPassing = false }: Failure = {}) {
+  constructor(message: string, { cause, status, isTemporary = false }: Failure = {}) {
     super(message, { cause });
     this.status = status;
-    this.inPassing = inPassing;
+    this.isTemporary = isTemporary;
   }
 }
 
@@ -43,29 +43,29 @@ export class SearchRefused extends Error {
 }
 
 /** Throws the error of a request that was not answered. */
-export function unreachable(error: unknown): never {
+export function throwUnreachable(error: unknown): never {
   const reason = isTimeout(error) ? "it did not answer in time" : "it could not be reached";
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  throw new ResonateUnavailable(reason, { cause, inPassing: true });
+  throw new ResonateUnavailable(reason, { cause, isTemporary: true });
 }
 
 /** @param promise what cannot be decrypted, if it is one promise */
-export function unreadable(promise?: PromiseRecord): never {
+export function throwUndecryptable(promise?: PromiseRecord): never {
   const error = new ResonateRefused(
     "what it keeps is encrypted with a key that this deployment does not have, was changed, or is unencrypted",
   );
-  throw Object.assign(error, { unread: promise && { ...promise, param: {}, value: {} } });
+  throw Object.assign(error, { undecryptable: promise && { ...promise, param: {}, value: {} } });
 }
 
 /** The promise that could not be decrypted, without its content, if that is why a request failed. */
-export function unreadIn(error: unknown): PromiseRecord | undefined {
-  return error instanceof ResonateRefused ? (error as { unread?: PromiseRecord }).unread : undefined;
+export function undecryptableIn(error: unknown): PromiseRecord | undefined {
+  return error instanceof ResonateRefused ? (error as { undecryptable?: PromiseRecord }).undecryptable : undefined;
 }
 
 /** Catches the error of a promise that cannot be decrypted, for `instead`. */
-export const orUnread = <T>(instead: T): ((error: unknown) => T) => {
+export const orIfUndecryptable = <T>(instead: T): ((error: unknown) => T) => {
   return (error) => {
-    if (!unreadIn(error)) throw error;
+    if (!undecryptableIn(error)) throw error;
     return instead;
   };
 };
@@ -80,7 +80,7 @@ export function refusal(status: number): ResonateUnavailable {
   if (status === 400) return new ResonateRefused("it refused the request as malformed", { status });
   if (status === 413) return new ResonateRefused("the request is larger than it takes", { status });
   if (status === 429 || status === 503) {
-    return new ResonateUnavailable("it is at capacity", { status, inPassing: true });
+    return new ResonateUnavailable("it is at capacity", { status, isTemporary: true });
   }
-  return new ResonateUnavailable(`it answered ${status}`, { status, inPassing: status >= 500 && status !== 501 });
+  return new ResonateUnavailable(`it answered ${status}`, { status, isTemporary: status >= 500 && status !== 501 });
 }

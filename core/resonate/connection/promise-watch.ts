@@ -4,7 +4,7 @@ import type { PromiseRecord } from "./protocol.ts";
 export type SettlementListener = (promise?: PromiseRecord) => void;
 
 /** For whom a listener listens, in place of the listener of an earlier execution. */
-export interface Listening {
+export interface ListenerKey {
   by: unknown;
   execution: number;
 }
@@ -21,10 +21,10 @@ export interface PromiseWatch {
     fresh: boolean,
     listener: SettlementListener,
     since?: number,
-    listening?: Listening,
+    key?: ListenerKey,
   ): Promise<PromiseRecord | undefined>;
   /** Forgets a listener. */
   leave(id: string, by: unknown): void;
   /** Must be called when a promise has been created. One of the same id that was removed before is forgotten. */
-  begun(promise: Pick<PromiseRecord, "id" | "createdAt">): void;
+  noteCreated(promise: Pick<PromiseRecord, "id" | "createdAt">): void;
 }

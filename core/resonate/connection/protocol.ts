@@ -41,13 +41,13 @@ export interface LeaseRef {
 }
 
 /** Promises that a search found; there are more if it has a cursor. */
-export interface Found {
+export interface SearchPage {
   promises: PromiseRecord[];
   cursor?: string;
 }
 
 /** A task with its promise and the promises of its branch that have settled. */
-export interface Acquired {
+export interface AcquiredTask {
   task: TaskRecord;
   promise: PromiseRecord;
   preload: PromiseRecord[];
@@ -80,23 +80,23 @@ interface Action<K extends string, Data> {
   data: Data;
 }
 
-interface Promised {
+interface PromiseAnswer {
   promise: PromiseRecord;
 }
 
-type Nothing = Record<string, never>;
+type NoData = Record<string, never>;
 
 /** By kind: the data of a request, of its answer with 200 and, if it exists, of its answer with 300. */
 interface Operations {
-  "promise.get": { data: { id: string }; answer: Promised };
-  "promise.create": { data: Create; answer: Promised };
-  "promise.settle": { data: Settle; answer: Promised };
+  "promise.get": { data: { id: string }; answer: PromiseAnswer };
+  "promise.create": { data: Create; answer: PromiseAnswer };
+  "promise.settle": { data: Settle; answer: PromiseAnswer };
   /** An addition of the embedded server: removes all generations of a job's name. Answers 422 if one or its clean-up is pending. */
-  "promise.forget": { data: { id: string }; answer: Nothing };
-  "promise.register_listener": { data: { awaited: string; address: string }; answer: Promised };
+  "promise.forget": { data: { id: string }; answer: NoData };
+  "promise.register_listener": { data: { awaited: string; address: string }; answer: PromiseAnswer };
   "promise.search": {
     data: { state?: PromiseState; tags?: Record<string, string>; limit?: number; cursor?: string };
-    answer: Found;
+    answer: SearchPage;
   };
   "task.get": { data: { id: string }; answer: { task: TaskRecord } };
   "task.create": {
@@ -108,21 +108,21 @@ interface Operations {
    * `records` asks an embedded server for the job's journal entries from that number on, and for those that resumed the task; 0
    * asks only for the latter. Other servers ignore it.
    */
-  "task.acquire": { data: LeaseRef & { pid: string; ttl: number; records?: number | undefined }; answer: Acquired };
-  "task.release": { data: LeaseRef; answer: Nothing };
+  "task.acquire": { data: LeaseRef & { pid: string; ttl: number; records?: number | undefined }; answer: AcquiredTask };
+  "task.release": { data: LeaseRef; answer: NoData };
   "task.suspend": {
     data: LeaseRef & { actions: Action<"promise.register_callback", Await>[] };
-    answer: Nothing;
+    answer: NoData;
     /** One of the promises has settled already, so the task goes on. */
     redirect: { preload: PromiseRecord[] };
   };
-  "task.fulfill": { data: LeaseRef & { action: Action<"promise.settle", Settle> }; answer: Promised };
+  "task.fulfill": { data: LeaseRef & { action: Action<"promise.settle", Settle> }; answer: PromiseAnswer };
   "task.fence": {
     data: LeaseRef & { action: Action<"promise.create", Create> | Action<"promise.settle", Settle> };
     /** The action's answer has its own envelope. */
-    answer: { action: { kind: string; head: { status: number }; data: Promised }; preload: PromiseRecord[] };
+    answer: { action: { kind: string; head: { status: number }; data: PromiseAnswer }; preload: PromiseRecord[] };
   };
-  "task.heartbeat": { data: { pid: string; tasks: LeaseRef[] }; answer: Nothing };
+  "task.heartbeat": { data: { pid: string; tasks: LeaseRef[] }; answer: NoData };
   "task.search": {
     data: { state?: TaskRecord["state"]; limit?: number; cursor?: string };
     answer: { tasks: TaskRecord[]; cursor?: string };
@@ -166,9 +166,9 @@ function isPromise(value: unknown): value is PromiseRecord & Record<string, unkn
 }
 
 /** The content type of a batch for the embedded server: several requests, each on its own line, answered by as many lines. */
-export const LINES = "application/x-ndjson";
+export const NDJSON = "application/x-ndjson";
 
-export const MOST_LINES = 64;
+export const MAX_BATCH_LINES = 64;
 
 /** Encodes the parameters and values of promises before they are sent to the server, and decodes those that come back. */
 export interface Codec {

@@ -41,9 +41,9 @@ export async function persist(
   { signal, base, max }: { signal: AbortSignal; base: number; max: number },
 ): Promise<void> {
   for (let failures = 0; !signal.aborted; ) {
-    const begun = Date.now();
+    const startedAt = Date.now();
     await attempt();
-    if (Date.now() - begun > max) failures = 0;
+    if (Date.now() - startedAt > max) failures = 0;
     await pause(backoff(++failures, { base, max }), signal);
   }
 }

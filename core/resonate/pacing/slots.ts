@@ -26,7 +26,7 @@ export class Turns {
 }
 
 /** The largest share of the slots for one caller's jobs, so that long jobs of one caller do not block the others. */
-const SHARE = 0.75;
+const MAX_OWNER_SHARE = 0.75;
 
 /** The slots in which jobs of one kind execute. Callers take turns, and none takes all slots. */
 export class Slots {
@@ -40,7 +40,7 @@ export class Slots {
 
   constructor(count: number) {
     this.#queue = new PQueue({ concurrency: count });
-    this.#mostPerOwner = Math.max(1, Math.ceil(count * SHARE));
+    this.#mostPerOwner = Math.max(1, Math.ceil(count * MAX_OWNER_SHARE));
   }
 
   /** Runs a job of `owner` in its turn; `owner` is empty where callers are not told apart. `run` must not reject. */

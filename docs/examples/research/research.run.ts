@@ -3,7 +3,7 @@ import { call, Services } from "../services.ts";
 import { research } from "./research.ts";
 
 /** The most tokens of one answer. They are spent before the model is asked, so that the budget is never crossed. */
-const EACH = 1_000;
+const MAX_ANSWER_TOKENS = 1_000;
 
 /** A fan-out with a budget: each answer is emitted at once, and a question that fails does not affect the others. */
 export const researchRun = implement(
@@ -15,9 +15,9 @@ export const researchRun = implement(
     const ended = await ctx.allSettled(
       questions,
       async (ctx, question) => {
-        await ctx.spend(EACH, { of: "tokens" });
+        await ctx.spend(MAX_ANSWER_TOKENS, { of: "tokens" });
         const { text } = await ctx.step("answer", (step) =>
-          call<{ text: string }>(step, "/model/answers", { question, max_tokens: EACH }),
+          call<{ text: string }>(step, "/model/answers", { question, max_tokens: MAX_ANSWER_TOKENS }),
         );
         await ctx.emit({ question, text });
         return { question, text };

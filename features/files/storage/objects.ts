@@ -4,7 +4,7 @@
  * How many bytes each part of an upload has: the minimum of S3 and R2. An object has up to 10,000 parts, and R2 requires that they
  * have the same size.
  */
-export const PART = 5 * 1024 * 1024;
+export const PART_BYTES = 5 * 1024 * 1024;
 
 export interface StoredObject {
   key: string;
@@ -16,7 +16,7 @@ export interface StoredObject {
 export interface ObjectStore {
   /**
    * Writes an object, which then exists completely or not at all. There is at least one part; all `parts` but the last have
-   * {@link PART} bytes, and each is valid until the next is requested. They are closed if the write fails.
+   * {@link PART_BYTES} bytes, and each is valid until the next is requested. They are closed if the write fails.
    */
   write(key: string, parts: AsyncIterable<Uint8Array<ArrayBuffer>>): Promise<void>;
   /** The bytes of an object, or the range of them; undefined if the object does not exist. */
@@ -47,10 +47,10 @@ export async function* inPieces(
         piece.buffer.transfer(0);
         piece = grown;
       }
-      const taken = Math.min(bytes.length - at, piece.length - filled);
-      piece.set(bytes.subarray(at, at + taken), filled);
-      filled += taken;
-      at += taken;
+      const copied = Math.min(bytes.length - at, piece.length - filled);
+      piece.set(bytes.subarray(at, at + copied), filled);
+      filled += copied;
+      at += copied;
       if (filled < size) continue;
       yield piece;
       isFirst = false;
@@ -61,7 +61,7 @@ export async function* inPieces(
 }
 
 /** How many bytes are read from a byte stream at once. The default of workerd is 4 KiB. */
-const BLOCK = 256 * 1024;
+const BLOCK_BYTES = 256 * 1024;
 
 type Read = { done: boolean; value?: Uint8Array | undefined };
 
@@ -87,9 +87,9 @@ function readerOf(stream: ReadableStream<Uint8Array>, isReused: boolean) {
     reader.releaseLock();
     return plain();
   }
-  const read = (buffer: ArrayBufferLike = new ArrayBuffer(BLOCK)): Promise<Read> => {
+  const read = (buffer: ArrayBufferLike = new ArrayBuffer(BLOCK_BYTES)): Promise<Read> => {
     const into = new Uint8Array(buffer as ArrayBuffer);
-    return reader.readAtLeast?.(BLOCK, into) ?? reader.read(into);
+    return reader.readAtLeast?.(BLOCK_BYTES, into) ?? reader.read(into);
   };
   return { reader, isInto: true, read };
 }

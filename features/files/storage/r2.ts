@@ -1,5 +1,5 @@
 /** Object store in an R2 bucket that is bound to a Worker. */
-import { type ObjectStore, PART } from "./objects.ts";
+import { type ObjectStore, PART_BYTES } from "./objects.ts";
 
 /** The part of an R2 bucket's binding that is used here. */
 export interface Bucket {
@@ -34,7 +34,7 @@ export function bucketStore(bucket: Bucket): ObjectStore {
       const done: UploadedPart[] = [];
       try {
         for await (const part of parts) {
-          if (!upload && part.length < PART) return void (await bucket.put(key, part));
+          if (!upload && part.length < PART_BYTES) return void (await bucket.put(key, part));
           upload ??= await bucket.createMultipartUpload(key);
           done.push(await upload.uploadPart(done.length + 1, part));
         }

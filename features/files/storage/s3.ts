@@ -2,7 +2,7 @@
 import { AwsClient } from "aws4fetch";
 import { pause } from "../../../core/resonate/pacing/backoff.ts";
 import { sha256Of } from "../../../core/resonate/sha256.ts";
-import { type ObjectStore, PART, type StoredObject } from "./objects.ts";
+import { type ObjectStore, PART_BYTES, type StoredObject } from "./objects.ts";
 
 interface S3Options {
   /** Has the bucket in its path, and optionally a prefix for all keys: `https://s3.example.com/bucket/prefix`. */
@@ -28,9 +28,9 @@ export function s3Of({ FILES_URL: url = "", FILES_KEY_ID: keyId, FILES_SECRET: s
 }
 
 /** Marks an unfinished upload in a list, before the id of the upload. */
-const UNFINISHED = "?uploadId=";
+const UPLOAD_ID_QUERY = "?uploadId=";
 
-const TRIES = 4;
+const MAX_TRIES = 4;
 
 /** The requests to a bucket. */
 class Bucket {
@@ -70,12 +70,12 @@ class Bucket {
   ): Promise<Response> {
     const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
     // The store checks the received bytes against this hash.
-    const signed = { ...headers, "x-amz-content-sha256": await sha256Of(bytes) };
+    const signedHeaders = { ...headers, "x-amz-content-sha256": await sha256Of(bytes) };
     for (let n = 1; ; n++) {
-      const request = { method, headers: signed, ...(method !== "GET" && { body: bytes }) };
+      const request = { method, headers: signedHeaders, ...(method !== "GET" && { body: bytes }) };
       const url = `${this.#origin}/${this.#name}${path}`;
       const answer = await this.#client.fetch(url, request).catch((error: Error) => error);
-      const isLast = n === TRIES;
+      const isLast = n === MAX_TRIES;
       if (answer instanceof Error) {
         if (isLast) throw new Error(`the store of files: ${answer.message}`, { cause: answer });
       } else if (answer.ok || answer.status === 404) return answer;
@@ -125,7 +125,7 @@ function s3Store(options: S3Options): ObjectStore {
       const tags: string[] = [];
       try {
         for await (const part of parts) {
-          if (!upload && part.length < PART) return void (await bucket.request("PUT", bucket.pathOf(key), part));
+          if (!upload && part.length < PART_BYTES) return void (await bucket.request("PUT", bucket.pathOf(key), part));
           upload ??= await bucket.beginUpload(key);
           const { headers } = await bucket.request("PUT", upload(`partNumber=${tags.length + 1}&`), part);
           tags.push(headers.get("etag") ?? "");
@@ -160,7 +160,9 @@ function s3Store(options: S3Options): ObjectStore {
       ] as const;
       for await (const entry of bucket.list({ uploads: "", prefix: all }, "Upload", markers)) {
         const key =
-          inside(entry, "Key").slice(bucket.prefix.length) + UNFINISHED + encodeURIComponent(inside(entry, "UploadId"));
+          inside(entry, "Key").slice(bucket.prefix.length) +
+          UPLOAD_ID_QUERY +
+          encodeURIComponent(inside(entry, "UploadId"));
         yield { key, at: Date.parse(inside(entry, "Initiated")) };
       }
     },

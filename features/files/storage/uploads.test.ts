@@ -2,7 +2,7 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { inPieces, type ObjectStore, PART } from "./objects.ts";
+import { inPieces, type ObjectStore, PART_BYTES } from "./objects.ts";
 import { type Bucket, bucketStore } from "./r2.ts";
 import { s3Of } from "./s3.ts";
 
@@ -11,12 +11,12 @@ async function write(store: ObjectStore) {
   let isClosed = false;
   async function* source() {
     try {
-      for (;;) yield new Uint8Array(PART);
+      for (;;) yield new Uint8Array(PART_BYTES);
     } finally {
       isClosed = true;
     }
   }
-  const error = await store.write("key", inPieces(source(), PART)).catch((error: Error) => error);
+  const error = await store.write("key", inPieces(source(), PART_BYTES)).catch((error: Error) => error);
   return { error, isClosed };
 }
 

@@ -18,7 +18,7 @@ const MAX_FUNCTIONS_WITH_SLOTS = 100;
 const RUNNER_COUNT = 8;
 
 /** The head of requests that the pool itself sends. */
-const HEAD = { corrId: "", version: "" };
+const REQUEST_HEAD = { corrId: "", version: "" };
 
 /** A namespace of Durable Objects, with one object per name. */
 export interface RunnerNamespace {
@@ -145,7 +145,7 @@ export class RunnerPool {
   }
 
   async #promiseOf({ id }: LeaseRef): Promise<PromiseRecord | undefined> {
-    const { head, data } = await this.#resonate.submit({ kind: "promise.get", head: HEAD, data: { id } });
+    const { head, data } = await this.#resonate.submit({ kind: "promise.get", head: REQUEST_HEAD, data: { id } });
     return head.status === 200 ? (data as { promise: PromiseRecord }).promise : undefined;
   }
 

@@ -1,5 +1,5 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
-import { FORM } from "../../../core/jobs/form.ts";
+import { JOB_FORMAT_VERSION } from "../../../core/jobs/form.ts";
 import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
 import { type RunnerNews, WorkerStats } from "../../../core/jobs/worker-stats.ts";
 import { type Locatable, OPERATORS_ROLE, objectName } from "../../../core/resonate/object-address.ts";
@@ -77,7 +77,7 @@ export class RunnerReports {
       isRunner: true,
       group,
       connected: true,
-      form: FORM,
+      form: JOB_FORMAT_VERSION,
       kinds: this.#kinds,
       running: this.#running,
       most: maxConcurrent,

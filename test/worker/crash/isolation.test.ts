@@ -197,7 +197,7 @@ test("a job that waited for its turn in many workers is not taken for one that e
 
 /** Leaves the mark that a worker makes before an execution that may be lost. */
 async function mark(id: string, version: number, begun: number): Promise<void> {
-  const param = { headers: {}, data: Buffer.from(JSON.stringify({ begun })).toString("base64") };
+  const param = { headers: {}, data: Buffer.from(JSON.stringify({ executions: begun })).toString("base64") };
   const tags = {
     "resonate:origin": id,
     "resonate:branch": id,

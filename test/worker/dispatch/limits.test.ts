@@ -5,7 +5,7 @@ import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts"
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
-const MOST = 3;
+const MAX_CONCURRENT = 3;
 
 let resonate: Resonate;
 beforeAll(async () => {
@@ -20,7 +20,7 @@ test("three workers together keep to the limit of requests, and one that dies do
     ...resonate.env,
     ...env,
     WEATHER_API_URL: archive.url,
-    UPSTREAM_CONCURRENCY: String(MOST),
+    UPSTREAM_CONCURRENCY: String(MAX_CONCURRENT),
     UPSTREAM_TIMEOUT_SECONDS: "3",
     LEASE_SECONDS: "3",
   };
@@ -42,14 +42,14 @@ test("three workers together keep to the limit of requests, and one that dies do
   await (await gather(47.6, 12))();
   await (await gather(47.7, 12))();
   expect(archive.control.requests.total).toBe(24);
-  expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MOST);
+  expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MAX_CONCURRENT);
 
   // The upstream slots that a worker held when it died become free by themselves.
   archive.control.clear();
-  archive.control.inject({ fault: { kind: "hang" }, times: MOST });
+  archive.control.inject({ fault: { kind: "hang" }, times: MAX_CONCURRENT });
   const ended = await gather(47.8, 12);
-  await until("slots to be reserved", () => archive.control.requests.total >= 24 + MOST || undefined);
+  await until("slots to be reserved", () => archive.control.requests.total >= 24 + MAX_CONCURRENT || undefined);
   third.signal("SIGKILL");
   await ended();
-  expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MOST);
+  expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MAX_CONCURRENT);
 });

@@ -11,7 +11,7 @@ import { defineJob } from "../../../core/index.ts";
 import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { retryJob } from "../../../core/jobs/retry-job.ts";
 import { startJob } from "../../../core/jobs/start.ts";
-import { childOf, ORDER } from "../../../core/resonate/codec.ts";
+import { childOf, ORDER_TAG } from "../../../core/resonate/codec.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
@@ -179,7 +179,7 @@ function oneAtATime(kind: string, group = "nobody") {
     const jobs = await Promise.all(
       Array.from({ length: count }, (_, i) => resonate.get(`${namespace}${kind}_${i + 1}`)),
     );
-    const ids = jobs.map((each) => each?.tags[ORDER] ?? "");
+    const ids = jobs.map((each) => each?.tags[ORDER_TAG] ?? "");
     return { ids, numbers: ids.map((id) => Number(/\d+$/.exec(id)?.[0])) };
   };
   return { job, requests, store, positions };
@@ -202,13 +202,13 @@ test("two starts that share a position run in the order in which it names them, 
   const id = (n: number) => `${namespace}visit_eve_${n}`;
   const customers = { customers: ["eve"], count: 1 };
   await resonate.start({ id: `${namespace}crowd_eve`, func: "crowd", args: customers, group });
-  const before = (await resonate.settled(id(1), 30_000)).tags[ORDER] ?? "";
+  const before = (await resonate.settled(id(1), 30_000)).tags[ORDER_TAG] ?? "";
   const next = before.replace(/1$/, "2");
   const starts = { job: id(2), by: "one", also: [{ job: id(3), by: "another" }] };
   const position = childOf(next, Date.now() + 60_000, { param: starts });
   expect((await resonate.call(position.kind, position.data)).head.status).toBe(200);
   const start = (n: number) =>
-    resonate.start({ id: id(n), func: "visit", args: { customer: "eve", n }, group, tags: { [ORDER]: next } });
+    resonate.start({ id: id(n), func: "visit", args: { customer: "eve", n }, group, tags: { [ORDER_TAG]: next } });
   await start(3);
   await resonate.asleep(id(3), 30_000);
   await start(2);

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { doing } from "../../../core/jobs/feed/progress-feed.ts";
+import { activityIn } from "../../../core/jobs/feed/progress-feed.ts";
 import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { retryJob } from "../../../core/jobs/retry-job.ts";
 import { startJob } from "../../../core/jobs/start.ts";
@@ -230,7 +230,7 @@ test("a function's signal does not fire when its job sleeps or ends, and fires o
 test("code that does not fit the journal visibly blocks a job until fitting code is back", async () => {
   const promise = await startJob(store, titles, { n: 1 }, Date.now());
   const { name, id } = promise;
-  const says = async () => doing((await store.feeds.newest(promise)).entry, Date.now()) ?? "";
+  const says = async () => activityIn((await store.feeds.newest(promise)).entry, Date.now()) ?? "";
   await resonate.asleep(id);
   const wrong = await startJob(store, eggs, { n: 1 }, Date.now());
   expect(await ended(wrong.name)).toMatchObject({ value: new Error("11 eggs") });

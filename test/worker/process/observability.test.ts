@@ -91,7 +91,7 @@ describe.concurrent("/metrics", () => {
     await until("the second job to wait", async () => (await of("worker_tasks_waiting")) === 1);
     expect(await of("worker_tasks_running")).toBe(1);
     the.worker.signal("SIGTERM");
-    await until("a job to be handed back", async () => (await of("worker_tasks_handed_back_total")) > 0);
+    await until("a job to be handed back", async () => (await of("worker_tasks_released_total")) > 0);
   });
 
   test("counts requests without an answer, and the lease that lapsed because of them", async () => {

@@ -1,7 +1,7 @@
 /** Stores the largest images, sounds and files of a wrapped server's answer as files of the job. */
 import { getExtension } from "hono/utils/mime";
 import { MINUTE, SECOND, type Step } from "../../../core/author/context.ts";
-import { FILES, type FileReference, MAX_FILE_NAME } from "../../../core/author/file.ts";
+import { FILES_KEY, type FileReference, MAX_FILE_NAME } from "../../../core/author/file.ts";
 import { isFinal } from "../../../core/author/values.ts";
 import { backoff, pause } from "../../../core/resonate/pacing/backoff.ts";
 import { base64Of } from "../../../core/tools/content.ts";
@@ -60,7 +60,7 @@ export async function withFiles(step: Step, answer: JsonObject): Promise<JsonObj
     const text = `${file.name} (${file.mimeType}, ${file.size} bytes) is kept as ${file.uri}${mediaFile.note}`;
     content[mediaFile.i] = { type: "text", text };
   }
-  return { ...answer, content: content.filter(Boolean), [FILES]: files };
+  return { ...answer, content: content.filter(Boolean), [FILES_KEY]: files };
 }
 
 /** The largest media of a content, without which the rest fits into an answer. */

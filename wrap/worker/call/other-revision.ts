@@ -1,6 +1,6 @@
 /** Recognizes a tool that the newest revision cannot serve and an older one can. */
 import { ProtocolErrorCode } from "@modelcontextprotocol/client";
-import { REVISION } from "../../../core/tools/mcp.ts";
+import { PROTOCOL_REVISION } from "../../../core/tools/mcp.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 
 /** The codes of protocol errors that are about the revision. */
@@ -25,7 +25,7 @@ export const isRefusal = (event: FailureEvent): boolean =>
 
 /** Whether a server's text is about the revision. Its name alone decides nothing, since it is also a date. */
 const mentionsRevision = (text: string): boolean =>
-  text.includes(REVISION) && /protocol|revision|version|connection|server-initiated/i.test(text);
+  text.includes(PROTOCOL_REVISION) && /protocol|revision|version|connection|server-initiated/i.test(text);
 
 /** The answer of a tool that the revision cannot serve, with advice for the caller. */
 export function withAdvice(result: Record<string, unknown>, name: string): Record<string, unknown> {

@@ -1,9 +1,9 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { MINUTE, NonRetryableError, type Step } from "../../../core/author/context.ts";
-import { FILES, MAX_FILE_NAME } from "../../../core/author/file.ts";
+import { FILES_KEY, MAX_FILE_NAME } from "../../../core/author/file.ts";
 import { type Lease, leaseOfStep } from "../../../core/engine/job-lease.ts";
-import { PARTS } from "../../../core/resonate/codec.ts";
-import { MOST_WHOLE } from "../../../core/tools/byte-range.ts";
+import { PARTS_KEY } from "../../../core/resonate/codec.ts";
+import { MAX_WHOLE_CHARACTERS } from "../../../core/tools/byte-range.ts";
 import { RPC_FAILURE } from "../../../core/tools/content.ts";
 import { MAX_MEDIA } from "../../../core/tools/results.ts";
 import { storeAnswer, toolAnswer } from "./outcome.ts";
@@ -28,7 +28,9 @@ test("a server's answer is returned unchanged, without the fields about its conn
   expect(toolAnswer(full)).toEqual({ ...answer, _meta });
   expect(toolAnswer({ ...answer, _meta: connection })).toEqual(answer);
   // Only a worker may write a table of contents or refer to files, so these fields of a server are removed.
-  expect(toolAnswer({ ...answer, [PARTS]: { id: "another's" }, [FILES]: [{ uri: "another's" }] })).toEqual(answer);
+  expect(toolAnswer({ ...answer, [PARTS_KEY]: { id: "another's" }, [FILES_KEY]: [{ uri: "another's" }] })).toEqual(
+    answer,
+  );
 });
 
 afterEach(() => {
@@ -75,7 +77,7 @@ test("a file is stored after a short outage of the store", async () => {
     if (tries < 4) throw new Error("the store of files: fetch failed");
     return { name, uri: "job://a/files/b/film.mp4" } as never;
   });
-  expect(answer[FILES]).toMatchObject([{ name: "film.mp4" }]);
+  expect(answer[FILES_KEY]).toMatchObject([{ name: "film.mp4" }]);
 });
 
 test.each([
@@ -83,7 +85,7 @@ test.each([
   ["is certain", () => new NonRetryableError("the job's files come to more than 9 bytes"), { from: 0, to: 0 }],
 ])("an answer is kept in parts if its file cannot be stored and that %s", async (_what, error, { from, to }) => {
   const { answer, duration } = await storeWith(() => Promise.reject(error()));
-  expect(answer).toMatchObject({ [PARTS]: { media: MAX_MEDIA + 4 } });
+  expect(answer).toMatchObject({ [PARTS_KEY]: { media: MAX_MEDIA + 4 } });
   expect(duration).toBeGreaterThanOrEqual(from);
   expect(duration).toBeLessThanOrEqual(to);
 });
@@ -125,15 +127,15 @@ test.each([
     });
     const rest = count - ownFiles - sharedImages;
     const answer = await storeAnswer(step, { content: [{ type: "text", text: "Icons:" }, ...images] }, "acme");
-    expect(answer).toMatchObject({ [PARTS]: { media: rest * characters } });
+    expect(answer).toMatchObject({ [PARTS_KEY]: { media: rest * characters } });
     expect(rest * characters).toBeLessThanOrEqual(MAX_MEDIA);
-    expect((answer[PARTS] as { characters: number }).characters).toBeLessThanOrEqual(MOST_WHOLE);
+    expect((answer[PARTS_KEY] as { characters: number }).characters).toBeLessThanOrEqual(MAX_WHOLE_CHARACTERS);
     const bundles = files.filter(({ name }) => /^more-\d+\.json$/.test(name));
     expect([files.length, bundles.length]).toEqual([ownFiles + sharedFiles, sharedFiles]);
     // Clients read files of up to 1,000,000 bytes, and lists name the first ones alone.
     for (const { data } of bundles) expect(data.length).toBeLessThan(1_000_000);
     expect(files.slice(0, sharedFiles)).toEqual(bundles);
-    expect(answer[FILES]).toHaveLength(files.length);
+    expect(answer[FILES_KEY]).toHaveLength(files.length);
     // Every image is in the answer or in a file, and its index is known.
     const { content } = JSON.parse(chunks.join("")) as { content: { type: string; text?: string }[] };
     const more = bundles.flatMap(({ data }) => Object.entries(JSON.parse(data) as Record<string, unknown>));

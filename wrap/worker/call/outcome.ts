@@ -1,9 +1,9 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 
 import { NonRetryableError, type Step } from "../../../core/author/context.ts";
-import { FILES } from "../../../core/author/file.ts";
-import { PARTS } from "../../../core/resonate/codec.ts";
-import { keepInParts } from "../../../core/tools/chunks.ts";
+import { FILES_KEY } from "../../../core/author/file.ts";
+import { PARTS_KEY } from "../../../core/resonate/codec.ts";
+import { storeInParts } from "../../../core/tools/chunks.ts";
 import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
 import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
 import { NothingDone, NothingDoneFinally } from "../../call-job.ts";
@@ -24,7 +24,7 @@ const MAX_ERROR_DATA_CHARACTERS = 100_000;
 
 /** The server's answer as the tool's answer: without the fields that only this side may write, or that concern the connection. */
 export function toolAnswer(result: JsonObject): JsonObject {
-  const { resultType: _, _meta, [PARTS]: __, [RPC_FAILURE]: ___, [FILES]: ____, ...rest } = result;
+  const { resultType: _, _meta, [PARTS_KEY]: __, [RPC_FAILURE]: ___, [FILES_KEY]: ____, ...rest } = result;
   // The description of the server concerns only its connection.
   const { [SERVER_INFO]: _____, ...meta } = { ...(_meta as JsonObject | undefined) };
   return { ...rest, ...(Object.keys(meta).length > 0 && { _meta: meta }) };
@@ -51,10 +51,10 @@ export async function storeAnswer(
   if (json.length * 3 <= MAX_PROMISE_BYTES || Buffer.byteLength(json) <= MAX_PROMISE_BYTES) return withLogs(answer);
   const media = server === undefined ? 0 : sizeOf(answer as CallToolResult).media;
   return withLogs({
-    ...(await keepInParts(step, answer, media)),
+    ...(await storeInParts(step, answer, media)),
     ...(answer.isError === true && { isError: true }),
     // The step's value must name the files: others are removed.
-    ...(answer[FILES] !== undefined && { [FILES]: answer[FILES] }),
+    ...(answer[FILES_KEY] !== undefined && { [FILES_KEY]: answer[FILES_KEY] }),
   });
 }
 

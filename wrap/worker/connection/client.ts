@@ -6,10 +6,10 @@ import {
   PROTOCOL_VERSION_META_KEY,
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
-import { TASKS } from "../../../core/tools/mcp.ts";
+import { TASKS_EXTENSION } from "../../../core/tools/mcp.ts";
 
 const CLIENT_DESCRIPTION = { name: "durable-mcp-edge", version: "1" };
-const CLIENT_CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS]: {} } };
+const CLIENT_CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS_EXTENSION]: {} } };
 
 /** How long a program may be silent when the newest revision is offered, in milliseconds; after that an older one is offered. */
 const PROBE_TIMEOUT_MS = 30_000;

@@ -15,7 +15,7 @@ import {
 import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/author/context.ts";
 import { within } from "../../../core/resonate/pacing/backoff.ts";
-import { REVISION } from "../../../core/tools/mcp.ts";
+import { PROTOCOL_REVISION } from "../../../core/tools/mcp.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
 import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "../host/errors.ts";
@@ -103,7 +103,8 @@ export class Connection {
     const transport = await transportOf(options.target);
     const isHosted = transport instanceof HostedTransport;
     const { revision, fixedRevision } = options;
-    const isLegacy = (fixedRevision ?? revision ?? REVISION) < REVISION || (isHosted && transport.isOpen);
+    const isLegacy =
+      (fixedRevision ?? revision ?? PROTOCOL_REVISION) < PROTOCOL_REVISION || (isHosted && transport.isOpen);
     try {
       return await Connection.#open(
         transport,

@@ -110,8 +110,8 @@ export class Awaitables {
       pause.due = 0;
       isFound = true;
     });
-    const soon = clock.now() + MAX_CLOCK_SKEW_MS;
-    const isLikely = ({ kind, awaitedPromise }: Command) => kind !== "sleep" || (awaitedPromise?.due ?? 0) <= soon;
+    const horizon = clock.now() + MAX_CLOCK_SKEW_MS;
+    const isLikely = ({ kind, awaitedPromise }: Command) => kind !== "sleep" || (awaitedPromise?.due ?? 0) <= horizon;
     await someAtOnce(this.#pending.filter(isLikely), (command) => this.read(command, true));
     if (!isFound && !this.next) await someAtOnce(this.#pending, (command) => this.read(command, true));
   }

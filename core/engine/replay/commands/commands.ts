@@ -96,7 +96,7 @@ export const hasEffects = ({ kind }: { kind: string }): boolean =>
 export const isGroup = ({ kind }: Command): boolean => kind === "all" || kind === "race";
 
 /** The commands of one name in one context. */
-interface Named {
+interface CommandsOfName {
   count: number;
   last: Command;
   /** Those that wait for their outcome, the oldest first. */
@@ -104,7 +104,7 @@ interface Named {
 }
 
 /** The fields of a command that its context sets. */
-interface Issued extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
+interface NewCommand extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
   /** The path of the context. */
   within: string;
 }
@@ -116,7 +116,7 @@ export class Commands {
   /** Those whose outcome has not reached the function, in the order in which they were issued. */
   readonly open = new Set<Command>();
   readonly #byPath = new Map<string, Command>();
-  readonly #named = new Map<string, Named>();
+  readonly #byName = new Map<string, CommandsOfName>();
 
   /** The window in which the cancellation reached the function. */
   #interruptedIn = 0;
@@ -170,9 +170,9 @@ export class Commands {
   }
 
   /** @throws {NondeterminismError} if the ordinal of the name could differ in a replay */
-  add({ within, ...issued }: Issued): Command {
-    const first = within + escaped(issued.name);
-    const named = this.#named.get(first);
+  add({ within, ...issued }: NewCommand): Command {
+    const first = within + escapeName(issued.name);
+    const named = this.#byName.get(first);
     // Calls made before the cancellation come first under every timing.
     if (named && named.last.window >= this.#interruptedIn) refuseUncertain(named, issued);
     const count = (named?.count ?? 0) + 1;
@@ -186,7 +186,7 @@ export class Commands {
       isRunning: false,
       isOver: false,
     };
-    this.#named.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
+    this.#byName.set(first, { count, last: command, open: (named?.open ?? new Set()).add(command) });
     this.#byPath.set(path, command);
     this.open.add(command);
     return command;
@@ -195,7 +195,7 @@ export class Commands {
   close(command: Command): void {
     command.isOver = true;
     this.open.delete(command);
-    this.#named.get(command.path.replace(/#\d+$/, ""))?.open.delete(command);
+    this.#byName.get(command.path.replace(/#\d+$/, ""))?.open.delete(command);
   }
 
   /** Closes the open commands of a context and of the contexts inside of it; returns them. */
@@ -209,7 +209,10 @@ export class Commands {
 const isUnawaited = ({ outcome }: Call): boolean => outcome?.isAwaited === false;
 
 /** Refuses a call whose ordinal among the calls of its name may depend on what ends first. */
-function refuseUncertain({ last, open }: Named, { kind, name, window, cause }: Omit<Issued, "within">): void {
+function refuseUncertain(
+  { last, open }: CommandsOfName,
+  { kind, name, window, cause }: Omit<NewCommand, "within">,
+): void {
   const [oldest] = open;
   const isUnsure = (oldest && oldest.window < window) || !comesAfter(last, window, cause);
   // All awaits of one job have the same outcome, so their order does not matter.
@@ -236,7 +239,8 @@ export const isCancellationOrDeadline = (error: unknown): boolean =>
   error instanceof JobCancelled || error instanceof DeadlineExceeded;
 
 /** A name within a path, where `/` separates contexts and `#` precedes a count. */
-export const escaped = (name: string): string => name.replace(/[%/#]/g, (character) => encodeURIComponent(character));
+export const escapeName = (name: string): string =>
+  name.replace(/[%/#]/g, (character) => encodeURIComponent(character));
 
 /** The name of the call at the end of a path. */
 export const nameIn = (path: string): string =>
