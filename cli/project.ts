@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { LocalService } from "../core/author/local-service.ts";
+import type { LocalService } from "../core/author/index.ts";
 
 /** The project in the working directory, which the commands serve. */
 export interface Project {

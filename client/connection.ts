@@ -10,8 +10,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { createParser } from "eventsource-parser";
 import * as z from "zod";
-import { jsonOf } from "../core/resonate/json.ts";
-import { pause } from "../core/resonate/pacing/backoff.ts";
+import { jsonOf, pause } from "../core/resonate/index.ts";
 import {
   CARD_MIME_TYPE,
   CLIENT_CAPABILITIES,
@@ -21,7 +20,7 @@ import {
   PROTOCOL_VERSION_META,
   TASKS_EXTENSION,
   UI_EXTENSION,
-} from "../core/tools/mcp.ts";
+} from "../core/tools/index.ts";
 
 /** For how long a server that does not answer is asked again, in milliseconds. */
 const MAX_RETRY_MS = 60_000;

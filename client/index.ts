@@ -1,8 +1,8 @@
 // biome-ignore-all lint/suspicious/noExplicitAny: each tool has types of its own
 /** `durable-mcp-edge/client`: starts jobs from a program, and follows them. */
 
-import type { JobView } from "../core/jobs/status.ts";
-import type { DurableTool } from "../core/tools/job-tool.ts";
+import type { JobView } from "../core/jobs/index.ts";
+import type { DurableTool } from "../core/tools/index.ts";
 import { Connection, ToolRefused, textOf } from "./connection.ts";
 import { awaitJobs, readJob, WAIT_SECONDS } from "./jobs.ts";
 

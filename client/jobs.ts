@@ -1,8 +1,7 @@
 /** Jobs as a client sees them: which have finished, and a result however large. */
 import { ProtocolError } from "@modelcontextprotocol/client";
 import * as z from "zod";
-import { ErrorCode } from "../core/tools/mcp.ts";
-import { uriOf } from "../core/tools/results.ts";
+import { ErrorCode, uriOf } from "../core/tools/index.ts";
 import type { Connection } from "./connection.ts";
 
 /** How long one request waits, in seconds. */

@@ -1,7 +1,7 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { undecryptableIn } from "../core/resonate/connection/failures.ts";
-import type { Middleware, Route, RouteTypes, Visit } from "../core/tools/route.ts";
+import { undecryptableIn } from "../core/resonate/index.ts";
+import type { Middleware, Route, RouteTypes, Visit } from "../core/tools/index.ts";
 import { compose, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
 import { serveCaller } from "./http/caller-request.ts";

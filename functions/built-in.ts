@@ -1,7 +1,7 @@
 /** The tools of every deployment, for jobs of all kinds. */
 
-import type { Job } from "../core/author/job.ts";
-import type { Tool } from "../core/tools/tool.ts";
+import type { Job } from "../core/author/index.ts";
+import type { Tool } from "../core/tools/index.ts";
 import { answerQuestion } from "../features/questions/answer-question.ts";
 import { scheduleJob } from "../features/schedules/schedule-job.ts";
 import { forgetJobs } from "./calls/forget.ts";

@@ -1,23 +1,25 @@
 /** The composition root: makes the parts of an edge from its bindings. */
 
 import { cors } from "hono/cors";
-import type { Caller } from "../core/author/caller.ts";
-import type { Job } from "../core/author/job.ts";
+import type { Caller, Job } from "../core/author/index.ts";
 import type { EdgeFeature } from "../core/feature.ts";
-import type { JobFeature } from "../core/jobs/job-feature.ts";
-import type { ViewMethods } from "../core/jobs/object-view.ts";
-import { RemoteStore } from "../core/jobs/remote-store.ts";
-import { retentionOf } from "../core/jobs/retention.ts";
-import { ResonateClient } from "../core/resonate/connection/client.ts";
-import { endpointOf } from "../core/resonate/connection/endpoint.ts";
-import { CALLERS_ROLE, keyFrom, OPERATORS_ROLE } from "../core/resonate/object-address.ts";
-import type { Remote } from "../core/resonate/object-calls.ts";
-import { EVENT_ERROR_CODES } from "../core/tools/event-errors.ts";
-import type { Identity } from "../core/tools/identity.ts";
-import { JobHandles } from "../core/tools/job-handles.ts";
-import type { RequestScope } from "../core/tools/request-scope.ts";
-import type { Middleware } from "../core/tools/route.ts";
-import type { Tool } from "../core/tools/tool.ts";
+import { type JobFeature, RemoteStore, retentionOf, type ViewMethods } from "../core/jobs/index.ts";
+import {
+  CALLERS_ROLE,
+  endpointOf,
+  keyFrom,
+  OPERATORS_ROLE,
+  type Remote,
+  ResonateClient,
+} from "../core/resonate/index.ts";
+import {
+  EVENT_ERROR_CODES,
+  type Identity,
+  JobHandles,
+  type Middleware,
+  type RequestScope,
+  type Tool,
+} from "../core/tools/index.ts";
 import { answerSize } from "../features/answer-size/call.ts";
 import type { CallerListMethods } from "../features/backup/list.ts";
 import { refuseBlocked } from "../features/blocked-callers/blocked-callers.ts";

@@ -1,9 +1,12 @@
 import * as z from "zod";
-import { DEFAULT_DAYS } from "../core/jobs/retention.ts";
-import { hasOperators } from "../core/jobs/worker-report.ts";
-import { NAMESPACE_PATTERN } from "../core/resonate/ids.ts";
-import { type ObjectAddress, type ResonateNamespace, withLocation } from "../core/resonate/object-address.ts";
-import { KEYS_PATTERN } from "../core/resonate/sealing.ts";
+import { DEFAULT_DAYS, hasOperators } from "../core/jobs/index.ts";
+import {
+  KEYS_PATTERN,
+  NAMESPACE_PATTERN,
+  type ObjectAddress,
+  type ResonateNamespace,
+  withLocation,
+} from "../core/resonate/index.ts";
 import { blockedCallerVariables } from "../features/blocked-callers/config.ts";
 import { consentVariables } from "../features/consent/config.ts";
 import { eventVariables } from "../features/events/config.ts";

@@ -1,7 +1,7 @@
 /** `durable-mcp-edge/edge`: a stateless Worker that answers MCP requests. */
 
-import { conflicts, type Job } from "../core/author/job.ts";
-import type { Tool } from "../core/tools/tool.ts";
+import { conflicts, type Job } from "../core/author/index.ts";
+import type { Tool } from "../core/tools/index.ts";
 import { CARD_TOOLS } from "../features/cards/card.ts";
 import { schedule } from "../features/schedules/schedule.ts";
 import { createApp } from "./app.ts";

@@ -1,7 +1,6 @@
 /** What features do to the jobs that the edge starts and cancels, in the order in which they act. */
-import type { Job } from "../core/author/job.ts";
-import type { CallerRecords } from "../core/jobs/caller-record.ts";
-import type { JobFeature } from "../core/jobs/job-feature.ts";
+import type { Job } from "../core/author/index.ts";
+import type { CallerRecords, JobFeature } from "../core/jobs/index.ts";
 import { claims } from "../features/claims/start.ts";
 import { cleanUp } from "../features/clean-up/start.ts";
 import { recordForEvents } from "../features/events/start.ts";

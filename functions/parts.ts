@@ -1,9 +1,9 @@
 /** The parts of an edge, which `composition.ts` makes for its routes. */
 import type { MiddlewareHandler } from "hono";
 import type { EdgeFeature } from "../core/feature.ts";
-import type { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { ResonateClient } from "../core/resonate/connection/client.ts";
-import type { Middleware } from "../core/tools/route.ts";
+import type { RemoteStore } from "../core/jobs/index.ts";
+import type { ResonateClient } from "../core/resonate/index.ts";
+import type { Middleware } from "../core/tools/index.ts";
 import type { Auth } from "./auth/auth.ts";
 import type { CallerService } from "./http/caller-request.ts";
 import type { EdgeLog } from "./http/log.ts";

@@ -1,6 +1,6 @@
 /** The front page: the server, its health, its tools, and how to connect to it. */
 import { type FC, render, useEffect, useState } from "hono/jsx/dom";
-import { hostSetups } from "../core/tools/host-setups.ts";
+import { hostSetups } from "../core/tools/index.ts";
 import { Workers } from "./front/workers.tsx";
 import { JobTable } from "./jobs/table.tsx";
 import { useJobs } from "./jobs/use-jobs.ts";

@@ -1,6 +1,6 @@
 /** One job, live: its state, questions, result and timeline. */
 import { type FC, render, useEffect } from "hono/jsx/dom";
-import type { FileView } from "../core/tools/file-view.ts";
+import type { FileView } from "../core/tools/index.ts";
 import { loadChart } from "./chart/load.ts";
 import { Actions } from "./job/actions.tsx";
 import { type FileSource, Files } from "./job/files.tsx";

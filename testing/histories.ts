@@ -1,16 +1,18 @@
 /** Runs the present code over the histories of real jobs, to check that it could continue them. */
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Implementation, nextArgs } from "../core/author/implement.ts";
-import { storedError } from "../core/author/values.ts";
-import { Execution } from "../core/engine/execution.ts";
-import type { History, HistoryEnd } from "../core/engine/history.ts";
-import type { Lease } from "../core/engine/job-lease.ts";
-import { LeaseLost } from "../core/engine/job-lease.ts";
-import { Journal } from "../core/engine/journal.ts";
-import type { ExecutionEnd, Runnable } from "../core/engine/runtime.ts";
-import type { PromiseRecord } from "../core/resonate/connection/protocol.ts";
-import { isOutput, runId } from "../core/resonate/ids.ts";
+import { type Implementation, nextArgs, storedError } from "../core/author/index.ts";
+import {
+  Execution,
+  type ExecutionEnd,
+  type History,
+  type HistoryEnd,
+  Journal,
+  type Lease,
+  LeaseLost,
+  type Runnable,
+} from "../core/engine/index.ts";
+import { isOutput, type PromiseRecord, runId } from "../core/resonate/index.ts";
 import { noLog, noMetrics } from "./simulation/simulated-job.ts";
 
 /** The function asks for something that the history does not have. */

@@ -1,6 +1,6 @@
 /** The inputs of a durable function's steps: those of the function's variables that a step's code names. */
 import { Session } from "node:inspector";
-import { authorFunctions } from "../core/author/implement.ts";
+import { authorFunctions } from "../core/author/index.ts";
 
 /** The global property through which the inspector gets a function. */
 const FUNCTION_PROPERTY = Symbol.for("durable-mcp-edge.inputs");

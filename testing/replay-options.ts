@@ -1,10 +1,18 @@
 /** The options of a replay, and what the function depends on by them and by its definition. */
 import * as z from "zod";
-import { type Answer, NonRetryableError, type Question, type Startable } from "../core/author/context.ts";
-import { type Implementation, nextArgs, problemsOf } from "../core/author/implement.ts";
-import { type Job, NotStarted } from "../core/author/job.ts";
-import { nameIn } from "../core/engine/replay/commands/commands.ts";
-import { AnswerEntry } from "../core/jobs/feed/progress-feed.ts";
+import {
+  type Answer,
+  type Implementation,
+  type Job,
+  NonRetryableError,
+  NotStarted,
+  nextArgs,
+  problemsOf,
+  type Question,
+  type Startable,
+} from "../core/author/index.ts";
+import { nameIn } from "../core/engine/index.ts";
+import { AnswerEntry } from "../core/jobs/index.ts";
 import type { Dependencies } from "./simulation/plan.ts";
 import { CLOCK_START } from "./simulation/test-clock.ts";
 

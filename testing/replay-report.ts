@@ -1,6 +1,5 @@
 /** Compares the runs of a replay, and describes how they differ. */
-import { StepInterrupted } from "../core/author/context.ts";
-import { fromStored } from "../core/author/values.ts";
+import { fromStored, StepInterrupted } from "../core/author/index.ts";
 import type { Plan } from "./simulation/plan.ts";
 import type { TrialResult } from "./simulation/trial.ts";
 

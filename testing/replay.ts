@@ -1,6 +1,6 @@
 /** The test that every durable function should have: it is killed and replayed at every point, and must return the same. */
-import type { DurableFunction, Implementation } from "../core/author/implement.ts";
-import type { Runnable } from "../core/engine/runtime.ts";
+import type { DurableFunction, Implementation } from "../core/author/index.ts";
+import type { Runnable } from "../core/engine/index.ts";
 import { Inputs } from "./inputs.ts";
 import { dependenciesOf, dependenciesOfJob, type ReplayOptions } from "./replay-options.ts";
 import { difference, errorOf, outcomeOf, unknownOutcomes } from "./replay-report.ts";

@@ -1,7 +1,6 @@
 /** What features do to the jobs that durable functions start and cancel. */
-import type { Job } from "../core/author/job.ts";
-import type { JobFeature } from "../core/jobs/job-feature.ts";
-import type { WorkerStats } from "../core/jobs/worker-stats.ts";
+import type { Job } from "../core/author/index.ts";
+import type { JobFeature, WorkerStats } from "../core/jobs/index.ts";
 import { claims } from "../features/claims/start.ts";
 import { cleanUp } from "../features/clean-up/start.ts";
 import { labels } from "../features/labels/start.ts";

@@ -1,14 +1,9 @@
 /** Puts a worker together: the worker process and the runner inside Cloudflare Workers share what is here. */
 import { observedBy } from "../core/around.ts";
-import type { Implementation } from "../core/author/implement.ts";
+import type { Implementation } from "../core/author/index.ts";
 import type { WorkerFeature } from "../core/feature.ts";
-import type { LineLog } from "../core/jobs/line-log.ts";
-import { RemoteStore } from "../core/jobs/remote-store.ts";
-import type { Observe } from "../core/jobs/task-feature.ts";
-import type { WorkerStats } from "../core/jobs/worker-stats.ts";
-import type { ResonateClient } from "../core/resonate/connection/client.ts";
-import type { StoreEndpoint } from "../core/resonate/connection/endpoint.ts";
-import { ServerRules } from "../core/resonate/connection/server-rules.ts";
+import { type LineLog, type Observe, RemoteStore, type WorkerStats } from "../core/jobs/index.ts";
+import { type ResonateClient, ServerRules, type StoreEndpoint } from "../core/resonate/index.ts";
 import { atMostOnce } from "../features/at-most-once/step.ts";
 import { callbackUrls } from "../features/callbacks/callback-urls.ts";
 import { callbacks } from "../features/callbacks/task.ts";

@@ -1,7 +1,6 @@
 /** The configuration of the worker process: its own variables, and those that features declare. */
 import * as z from "zod";
-import { NAMESPACE_PATTERN } from "../core/resonate/ids.ts";
-import { KEYS_PATTERN } from "../core/resonate/sealing.ts";
+import { KEYS_PATTERN, NAMESPACE_PATTERN } from "../core/resonate/index.ts";
 import { serverUrl } from "../core/variables.ts";
 import { spanVariables } from "../features/trace/worker-config.ts";
 import { workerReportVariables } from "../features/worker-reports/worker-config.ts";

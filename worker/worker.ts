@@ -1,13 +1,9 @@
 /** The worker process, put together by its configuration. */
 import { flushCompileCache } from "node:module";
-import type { Implementation } from "../core/author/implement.ts";
-import { conflicts } from "../core/author/job.ts";
+import { conflicts, type Implementation } from "../core/author/index.ts";
 import type { WorkerFeature } from "../core/feature.ts";
-import { JOB_FORMAT_VERSION } from "../core/jobs/form.ts";
-import { reasonOf } from "../core/jobs/line-log.ts";
-import type { WorkerState } from "../core/jobs/worker-stats.ts";
-import { ResonateClient } from "../core/resonate/connection/client.ts";
-import { endpointOf } from "../core/resonate/connection/endpoint.ts";
+import { JOB_FORMAT_VERSION, reasonOf, type WorkerState } from "../core/jobs/index.ts";
+import { endpointOf, ResonateClient } from "../core/resonate/index.ts";
 import { FileStorage } from "../features/files/kept-files.ts";
 import { locationOf } from "../features/files/location.ts";
 import { sweepFiles } from "../features/files/sweep-repeatedly.ts";

@@ -1,9 +1,7 @@
 /** The job of one call to a wrapped server. */
 import * as z from "zod";
-import { DAY, NonRetryableError } from "../core/author/context.ts";
-import { defineJob, type Job } from "../core/author/job.ts";
-import { readAnswersBy } from "../core/tools/answers.ts";
-import { answerReader } from "../core/tools/content.ts";
+import { DAY, defineJob, type Job, NonRetryableError } from "../core/author/index.ts";
+import { answerReader, readAnswersBy } from "../core/tools/index.ts";
 
 /** How a call was sent: the time, and the program host that keeps its answer. Steps store it, so fields must keep their names. */
 const SendRecord = z.object({

@@ -1,7 +1,7 @@
 /** `durable-mcp-edge/wrap`: the tools of an existing server as durable tools. */
 
-import type { Job } from "../core/author/job.ts";
-import type { Tool } from "../core/tools/tool.ts";
+import type { Job } from "../core/author/index.ts";
+import type { Tool } from "../core/tools/index.ts";
 import type { WorkerEndpoint } from "./at-once.ts";
 import { type CallArgs, callJob } from "./call-job.ts";
 import { policyOf } from "./policy.ts";

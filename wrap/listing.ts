@@ -1,5 +1,5 @@
 /** The entry of a wrapped tool in `tools/list`: the server's own entry, plus what durable calls add. */
-import { withoutOurs } from "../core/tools/content.ts";
+import { withoutOurs } from "../core/tools/index.ts";
 import { type ListedTool, prefixedName } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 

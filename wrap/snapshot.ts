@@ -1,5 +1,5 @@
 /** The tools of a wrapped server at one point in time. The edge lists them without asking the server. */
-import type { Acceptance } from "../core/tools/tool.ts";
+import type { Acceptance } from "../core/tools/index.ts";
 import { matches, type WrapOptions } from "./wrap-options.ts";
 
 /**

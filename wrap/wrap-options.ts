@@ -1,4 +1,4 @@
-import { MAX_TIMER_MS } from "../core/engine/clock.ts";
+import { MAX_TIMER_MS } from "../core/engine/index.ts";
 
 /**
  * How calls of a tool are treated if the tool's annotations are missing or wrong.

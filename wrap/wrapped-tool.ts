@@ -1,12 +1,15 @@
 import * as z from "zod";
-import { hashed, type Job } from "../core/author/job.ts";
-import type { DurablePromise } from "../core/jobs/durable-promise.ts";
-import { startJob } from "../core/jobs/start.ts";
-import { escapeId, splitGeneration, unescapeId } from "../core/resonate/ids.ts";
-import { canonical } from "../core/resonate/json.ts";
-import { waitFor } from "../core/tools/job-tool.ts";
-import { presentJob } from "../core/tools/present.ts";
-import { type CallContext, type Tool, ToolError, type UpstreamServer } from "../core/tools/tool.ts";
+import { hashed, type Job } from "../core/author/index.ts";
+import { type DurablePromise, startJob } from "../core/jobs/index.ts";
+import { canonical, escapeId, splitGeneration, unescapeId } from "../core/resonate/index.ts";
+import {
+  type CallContext,
+  presentJob,
+  type Tool,
+  ToolError,
+  type UpstreamServer,
+  waitFor,
+} from "../core/tools/index.ts";
 import { type CallState, callAtOnce, cancelCall, type WorkerEndpoint } from "./at-once.ts";
 import { type CallArgs, nothingDone } from "./call-job.ts";
 import { acceptsJobName, JOB_NAME, listingOf } from "./listing.ts";

@@ -2,8 +2,8 @@
 import { createReadStream, existsSync } from "node:fs";
 import { cp, mkdir, open, rename, rm } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import type { CallerRow } from "../../core/jobs/caller-rows.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
+import type { CallerRow } from "../../core/jobs/index.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 import type { BackupRow } from "../../server/engine/backup.ts";
 
 const FORMAT = "durable-mcp-edge backup 1";

@@ -1,15 +1,17 @@
 /** Moves the rows of a backup to another Resonate server through the protocol alone. */
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type {
-  OperationKind,
-  PromiseRecord,
-  PromiseState,
-  RequestData,
-  Value,
-} from "../../core/resonate/connection/protocol.ts";
-import { type RULES_OF_0_9, timerTags, withoutTimerTags } from "../../core/resonate/connection/server-rules.ts";
+import {
+  type OperationKind,
+  type PromiseRecord,
+  type PromiseState,
+  type RequestData,
+  type ResonateClient,
+  type RULES_OF_0_9,
+  timerTags,
+  type Value,
+  withoutTimerTags,
+} from "../../core/resonate/index.ts";
 import type { Row } from "../../server/engine/sql.ts";
 import type { Line } from "./backup-file.ts";
 

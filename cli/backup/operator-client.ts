@@ -1,5 +1,5 @@
-import type { CallerRowPage, CallerRowPosition } from "../../core/jobs/caller-rows.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
+import type { CallerRowPage, CallerRowPosition } from "../../core/jobs/index.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 import type { BackupPosition, BackupRow } from "../../server/engine/backup.ts";
 
 /** How long one answer may take. */

@@ -1,8 +1,8 @@
 /** The text variables of the edge's Worker that a deployment keeps for the next one. */
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { formatMismatch, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
+import { formatMismatch, JOB_FORMAT_VERSION } from "../../core/jobs/index.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 import { optionIn } from "../arguments.ts";
 import { newToken } from "../static-token.ts";
 import type { Bindings } from "./account.ts";

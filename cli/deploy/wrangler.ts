@@ -4,7 +4,7 @@ import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { execa } from "execa";
-import { jsonOf } from "../../core/resonate/json.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 import { wranglerProgram } from "../package.ts";
 
 const program = () => wranglerProgram(process.cwd());

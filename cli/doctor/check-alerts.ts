@@ -1,5 +1,5 @@
 /** Reports the alerts of a deployment to its operators. */
-import type { Alert } from "../../core/jobs/operators-api.ts";
+import type { Alert } from "../../core/jobs/index.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, findings } from "./finding.ts";
 

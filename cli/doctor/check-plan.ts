@@ -1,5 +1,5 @@
 /** Checks, by the counters of its Resonate object, how close a deployment is to the limits of its plan. */
-import { FREE_PLAN, MAX_OBJECT_BYTES } from "../../core/resonate/plan-limits.ts";
+import { FREE_PLAN, MAX_OBJECT_BYTES } from "../../core/resonate/index.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { type Finding, findings } from "./finding.ts";
 

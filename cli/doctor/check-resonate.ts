@@ -1,11 +1,15 @@
 /** Checks the Resonate server directly, with requests that the edge and the worker send. */
 import { randomUUID } from "node:crypto";
 import { decodeJwt } from "jose";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { ResonateUnavailable, SearchRefused } from "../../core/resonate/connection/failures.ts";
-import { PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
-import { pagesOf } from "../../core/resonate/connection/search-all.ts";
-import { checkSupport, SUPPORTED_RELEASES } from "../../core/resonate/support.ts";
+import {
+  checkSupport,
+  PROTOCOL_VERSION,
+  pagesOf,
+  ResonateClient,
+  ResonateUnavailable,
+  SearchRefused,
+  SUPPORTED_RELEASES,
+} from "../../core/resonate/index.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { answerOf, checkClock, type Finding, field, findings, type HttpAnswer } from "./finding.ts";
 

@@ -1,4 +1,4 @@
-import { jsonOf } from "../../core/resonate/json.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 
 /** The result of one check. */
 export interface Finding {

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import type { LocalService } from "../../core/author/local-service.ts";
-import { HOSTS } from "../../core/tools/host-setups.ts";
+import type { LocalService } from "../../core/author/index.ts";
+import { HOSTS } from "../../core/tools/index.ts";
 import { flag, option } from "../arguments.ts";
 import { OPTION_OF, PORT_NAMES, type Ports } from "../process/ports.ts";
 import { DATA } from "./data-directory.ts";

@@ -1,8 +1,7 @@
 /** `start` and `dev`: run Resonate, the worker and the edge on this machine until Ctrl-C. */
 import { randomBytes } from "node:crypto";
 import getPort from "get-port";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { splitKey } from "../../core/resonate/ids.ts";
+import { ResonateClient, splitKey } from "../../core/resonate/index.ts";
 import { readArguments, usageOf } from "../arguments.ts";
 import { prebuiltEdge } from "../build/prebuilt-edge.ts";
 import { type Bundle, bundleEdge } from "../bundle/bundle.ts";

@@ -2,21 +2,37 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { hashed, VERSION_TAG } from "../../core/author/job.ts";
-import type { History, HistoryEnd } from "../../core/engine/history.ts";
-import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { nameIn } from "../../core/engine/replay/commands/commands.ts";
-import { newestRun, runIn } from "../../core/engine/runs.ts";
-import type { Run } from "../../core/engine/state.ts";
-import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
-import { fromBase64, toBase64 } from "../../core/resonate/base64.ts";
-import { decodeValue, getOf, RESUMES_TAG, STARTER_TAG } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { SearchRefused } from "../../core/resonate/connection/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { pagesOf } from "../../core/resonate/connection/search-all.ts";
-import { endOf } from "../../core/resonate/deadline.ts";
-import { callbackId, isCallback, localId, resumptionId, runId, splitKey } from "../../core/resonate/ids.ts";
+import { hashed, VERSION_TAG } from "../../core/author/index.ts";
+import {
+  type History,
+  type HistoryEnd,
+  Journal,
+  type JournalEntry,
+  nameIn,
+  newestRun,
+  type Run,
+  runIn,
+} from "../../core/engine/index.ts";
+import { firstSeed, type Resumption } from "../../core/jobs/index.ts";
+import {
+  callbackId,
+  decodeValue,
+  endOf,
+  fromBase64,
+  getOf,
+  isCallback,
+  localId,
+  type PromiseRecord,
+  pagesOf,
+  RESUMES_TAG,
+  type ResonateClient,
+  resumptionId,
+  runId,
+  SearchRefused,
+  STARTER_TAG,
+  splitKey,
+  toBase64,
+} from "../../core/resonate/index.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 

@@ -1,13 +1,8 @@
 /** `jobs`: lists, by kind, jobs that are blocked, failing or waiting for an answer. */
 import { parseArgs } from "node:util";
 import PQueue from "p-queue";
-import { activityIn } from "../../core/jobs/feed/progress-feed.ts";
-import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
-import { decodeValue, getOf } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { pagesOf } from "../../core/resonate/connection/search-all.ts";
-import { feedEntryId, isRoot } from "../../core/resonate/ids.ts";
+import { activityIn, PausedJobs, ProgressFeeds } from "../../core/jobs/index.ts";
+import { decodeValue, feedEntryId, getOf, isRoot, type PromiseRecord, pagesOf } from "../../core/resonate/index.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 

@@ -1,7 +1,7 @@
 /** `operate`: the functions of the page `/operate` in the command line. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import type { Action, ActionState, AuditEntry, Filter, Overview } from "../../core/jobs/operators-api.ts";
+import type { Action, ActionState, AuditEntry, Filter, Overview } from "../../core/jobs/index.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";

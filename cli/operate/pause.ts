@@ -1,6 +1,6 @@
 /** `pause KIND` and `resume KIND`: stop and continue the jobs of a kind. */
 import { parseArgs } from "node:util";
-import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
+import { PausedJobs } from "../../core/jobs/index.ts";
 import { usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 

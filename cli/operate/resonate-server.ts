@@ -1,7 +1,5 @@
 /** Finds the Resonate server of an operator's command: a deployment's, the environment's, or this machine's. */
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { ResonateUnavailable, SearchRefused } from "../../core/resonate/connection/failures.ts";
-import { Sealing } from "../../core/resonate/sealing.ts";
+import { ResonateClient, ResonateUnavailable, Sealing, SearchRefused } from "../../core/resonate/index.ts";
 import { option, optionOr, readArguments, WrongArguments } from "../arguments.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
 import { commandLine, readProject } from "../project.ts";

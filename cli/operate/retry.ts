@@ -3,7 +3,7 @@
  * their last good step.
  */
 import { parseArgs } from "node:util";
-import { retryJob } from "../../core/jobs/retry-job.ts";
+import { retryJob } from "../../core/jobs/index.ts";
 import { flag, usageOf, WrongArguments } from "../arguments.ts";
 import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 

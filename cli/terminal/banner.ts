@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import { HOSTS } from "../../core/tools/host-setups.ts";
+import { HOSTS } from "../../core/tools/index.ts";
 import { localSetups } from "./clients.ts";
 
 interface BannerOptions {

@@ -1,4 +1,4 @@
-import { type HostSetup, hostSetups, type Server } from "../../core/tools/host-setups.ts";
+import { type HostSetup, hostSetups, type Server } from "../../core/tools/index.ts";
 import { programPath } from "../package.ts";
 
 /** The set-up of each host on this machine. Both paths are absolute, since Claude Desktop's PATH often has no Node. */

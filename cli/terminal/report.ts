@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
-import { jsonOf } from "../../core/resonate/json.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 
 /** What is shown: job events and problems (`news`), the log lines of the author's code as well (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";

@@ -1,6 +1,6 @@
 /** Lets the worker of `wrap` accept calls directly from the edge, which may end before they become jobs. */
 import type { Log } from "../../core/index.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/index.ts";
 import { Pauses } from "../../features/pauses/pauses.ts";
 import { readConfig } from "../../worker/config.ts";
 import type { WrapDefinition } from "../../wrap/index.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { logOf } from "../../core/jobs/line-log.ts";
+import { logOf } from "../../core/jobs/index.ts";
 import { runWorker } from "../../worker/index.ts";
 import { collectGarbage } from "../../worker/process/collect-garbage.ts";
 import { lineLog } from "../../worker/runner/log.ts";

@@ -3,7 +3,7 @@
 type Bytes = Uint8Array<ArrayBuffer>;
 
 interface NodeBuffer {
-  from(content: string | Bytes, encoding?: string): Bytes & { toString(encoding: string): string };
+  from(content: string | Uint8Array, encoding?: string): Bytes & { toString(encoding: string): string };
 }
 
 const { Buffer } = globalThis as { Buffer?: NodeBuffer };
@@ -25,12 +25,12 @@ export function fromBase64(text: string): string {
   return decoder.decode(base64ToBytes(text));
 }
 
-export function bytesToBase64(bytes: Bytes): string {
-  return Buffer ? Buffer.from(bytes).toString("base64") : (bytes as Bytes & { toBase64(): string }).toBase64();
+export function bytesToBase64(bytes: Uint8Array): string {
+  return Buffer ? Buffer.from(bytes).toString("base64") : (bytes as Uint8Array & { toBase64(): string }).toBase64();
 }
 
 /** Base64url without padding. */
-export const bytesToBase64Url = (bytes: Bytes): string =>
+export const bytesToBase64Url = (bytes: Uint8Array): string =>
   bytesToBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 
 /** @throws {Error} for text that is not base64 */

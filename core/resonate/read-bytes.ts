@@ -9,11 +9,12 @@ const DRAIN_TIMEOUT_MS = 5_000;
 
 /** The result of `reading`, or status 408 after `BODY_TIMEOUT_MS`. */
 async function inTime<T>(reading: Promise<T>): Promise<T | 408> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let stop = () => {};
   const late = new Promise<408>((resolve) => {
-    timer = setTimeout(() => resolve(408), BODY_TIMEOUT_MS);
+    const timer = setTimeout(() => resolve(408), BODY_TIMEOUT_MS);
+    stop = () => clearTimeout(timer);
   });
-  return Promise.race([reading, late]).finally(() => clearTimeout(timer));
+  return Promise.race([reading, late]).finally(stop);
 }
 
 /** The body of at most `maxBytes` bytes, or the status that refuses it. A large one is drained. */

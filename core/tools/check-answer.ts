@@ -1,4 +1,4 @@
-/** Checks an answer to a question of a job. */
+/** Checks values from outside that a job waits for: answers to its questions, and bodies of its callbacks. */
 import { AnswerEntry, type QuestionEntry } from "../jobs/feed/progress-feed.ts";
 
 const MAX_ANSWER_CHARACTERS = 10_000;
@@ -42,4 +42,11 @@ export async function formOf({ properties, required, additionalProperties }: Que
     required: Array.isArray(required) ? required : [],
     additionalProperties: additionalProperties !== false,
   });
+}
+
+/** In what a value does not fit a JSON Schema, each with its path; empty if it fits. */
+export async function schemaIssues(schema: object, value: unknown): Promise<string[]> {
+  const { fromJSONSchema } = await import("./json-schema.ts");
+  const { error } = fromJSONSchema(schema as never).safeParse(value);
+  return error?.issues.map(({ path, message }) => [...path, message].join(": ")) ?? [];
 }

@@ -1,8 +1,12 @@
 /** Bounds the size of answers: a larger one becomes an error that says so. */
-import type { CallFeature } from "../../core/tools/call-feature.ts";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
-import { ANSWER_SUBJECT, isToolAnswer, type ToolAnswer } from "../../core/tools/present.ts";
-import { MAX_ANSWER } from "../../core/tools/results.ts";
+import {
+  ANSWER_SUBJECT,
+  type CallFeature,
+  type CallToolResult,
+  isToolAnswer,
+  MAX_ANSWER,
+  type ToolAnswer,
+} from "../../core/tools/index.ts";
 
 export const answerSize: CallFeature = {
   call:

@@ -1,5 +1,5 @@
 /** Steps with `atMostOnce`: an attempt is recorded before it begins, and is not repeated if its outcome is unknown. */
-import { StepInterrupted } from "../../core/author/context.ts";
+import { StepInterrupted } from "../../core/author/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 
 export const atMostOnce: WorkerFeature = {

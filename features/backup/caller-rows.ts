@@ -4,9 +4,10 @@ import {
   type CallerRow,
   type CallerRowPage,
   type CallerRowPosition,
-} from "../../core/jobs/caller-rows.ts";
-import type { PartHost, PartTables } from "../../core/jobs/object-part.ts";
-import type { ObjectSql } from "../../core/resonate/object-storage.ts";
+  type PartHost,
+  type PartTables,
+} from "../../core/jobs/index.ts";
+import type { ObjectSql } from "../../core/resonate/index.ts";
 
 /** About how many characters are read at once. */
 export const PAGE_CHARACTERS = 1_000_000;

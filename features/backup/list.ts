@@ -1,7 +1,6 @@
 /** The list of the callers' objects, in an object of its own: a backup reads them all. */
-import type { CallerRow, CallerRowPage, CallerRowPosition } from "../../core/jobs/caller-rows.ts";
-import type { ObjectPart } from "../../core/jobs/object-part.ts";
-import type { ObjectSql, SqlValue } from "../../core/resonate/object-storage.ts";
+import type { CallerRow, CallerRowPage, CallerRowPosition, ObjectPart } from "../../core/jobs/index.ts";
+import type { ObjectSql, SqlValue } from "../../core/resonate/index.ts";
 import { AFTER_TABLES, PAGE_CHARACTERS } from "./caller-rows.ts";
 import type { BackupMethods } from "./object.ts";
 

@@ -1,6 +1,5 @@
 /** The part of a caller's object that a backup copies and restores. */
-import type { CallerRow, CallerRowPage, CallerRowPosition } from "../../core/jobs/caller-rows.ts";
-import type { ObjectPart, PartHost } from "../../core/jobs/object-part.ts";
+import type { CallerRow, CallerRowPage, CallerRowPosition, ObjectPart, PartHost } from "../../core/jobs/index.ts";
 import { readRows, writeRows } from "./caller-rows.ts";
 
 /** The remote methods by which the rows of a caller's object are read and written. */

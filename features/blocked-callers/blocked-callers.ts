@@ -1,6 +1,5 @@
-import type { Caller } from "../../core/author/caller.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
-import type { Middleware } from "../../core/tools/route.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { Middleware, RequestScope } from "../../core/tools/index.ts";
 import { blockedResponse, isBlocked } from "../../functions/auth/blocked.ts";
 
 /** How often an open stream asks whether its caller has been blocked, in milliseconds. */

@@ -1,5 +1,5 @@
-import type { Caller } from "../../core/author/caller.ts";
-import type { ObjectPart } from "../../core/jobs/object-part.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { ObjectPart } from "../../core/jobs/index.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
 
 /** The remote method of a caller's object that says whether the caller is blocked. */

@@ -2,8 +2,7 @@ import { gcm } from "@noble/ciphers/aes.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
-import { bytesToBase64Url } from "../../core/resonate/base64.ts";
-import { CALLBACKS_PURPOSE } from "../../core/resonate/codec.ts";
+import { bytesToBase64Url, CALLBACKS_PURPOSE } from "../../core/resonate/index.ts";
 
 /** The address by which an outside system may settle a promise, valid `until` a time in milliseconds since the epoch. */
 export type CallbackUrl = (promiseId: string, until: number) => string;

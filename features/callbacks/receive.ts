@@ -1,13 +1,20 @@
 /** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
-import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { CALLBACKS_PURPOSE, childOf, decodeValue, getOf } from "../../core/resonate/codec.ts";
-import type { Requests } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { rootOf } from "../../core/resonate/ids.ts";
-import { isTooDeep, jsonOf, MAX_DEPTH } from "../../core/resonate/json.ts";
-import { readBytes } from "../../core/resonate/read-bytes.ts";
-import type { Visit } from "../../core/tools/route.ts";
+import { ProgressFeeds } from "../../core/jobs/index.ts";
+import {
+  CALLBACKS_PURPOSE,
+  childOf,
+  decodeValue,
+  getOf,
+  isTooDeep,
+  jsonOf,
+  MAX_DEPTH,
+  type PromiseRecord,
+  type Requests,
+  readBytes,
+  rootOf,
+} from "../../core/resonate/index.ts";
+import { schemaIssues, type Visit } from "../../core/tools/index.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
@@ -88,8 +95,6 @@ function parsedAs(text: string, type: string): { value: unknown } | undefined {
 async function invalidBody({ param }: PromiseRecord, value: unknown): Promise<string | undefined> {
   const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
   if (!schema) return undefined;
-  const { fromJSONSchema } = await import("../../core/tools/json-schema.ts");
-  const { error } = fromJSONSchema(schema as never).safeParse(value);
-  const message = error?.issues.slice(0, MAX_ISSUES).map(({ path, message }) => [...path, message].join(": "));
-  return message?.join("; ").slice(0, MAX_ISSUE_CHARACTERS);
+  const issues = await schemaIssues(schema, value);
+  return issues.length > 0 ? issues.slice(0, MAX_ISSUES).join("; ").slice(0, MAX_ISSUE_CHARACTERS) : undefined;
 }

@@ -1,6 +1,6 @@
 /** The addresses by which outside systems settle promises of jobs. */
-import { CALLBACKS_PURPOSE } from "../../core/resonate/codec.ts";
-import type { Route } from "../../core/tools/route.ts";
+import { CALLBACKS_PURPOSE } from "../../core/resonate/index.ts";
+import type { Route } from "../../core/tools/index.ts";
 import { limitTries } from "../../functions/http/refused-tries.ts";
 import type { CallbackOptions } from "./receive.ts";
 

@@ -1,13 +1,15 @@
 /** What a card shows of a job. */
 
-import { filesIn, referringPart } from "../../core/author/file.ts";
-import { currentJobOf, doingOf } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { latestOf } from "../../core/jobs/feed/partial.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
-import { viewOf } from "../../core/jobs/status.ts";
-import { CARD_FILES } from "../../core/tools/file-view.ts";
-import type { CallContext } from "../../core/tools/tool.ts";
+import { filesIn, referringPart } from "../../core/author/index.ts";
+import {
+  currentJobOf,
+  type DurablePromise,
+  doingOf,
+  latestOf,
+  newerGeneration,
+  viewOf,
+} from "../../core/jobs/index.ts";
+import { CARD_FILES, type CallContext } from "../../core/tools/index.ts";
 
 /** The longest arguments of a job that a card gets, in characters of JSON. */
 const MAX_ARGUMENTS = 4_000;

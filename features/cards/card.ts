@@ -1,11 +1,19 @@
 /** The tools that cards of jobs call for the user. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
-import { JobStatus } from "../../core/jobs/status.ts";
-import { isRecord, jsonOf } from "../../core/resonate/json.ts";
-import { check, jsonText, nameText } from "../../core/tools/arguments.ts";
-import { giveAnswer } from "../../core/tools/give-answer.ts";
-import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
-import { builtInTool, type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
+import { JobStatus } from "../../core/jobs/index.ts";
+import { isRecord, jsonOf } from "../../core/resonate/index.ts";
+import {
+  ANSWER_SUBJECT,
+  builtInTool,
+  type CallContext,
+  check,
+  giveAnswer,
+  jsonText,
+  nameText,
+  refusal,
+  type Tool,
+  ToolError,
+} from "../../core/tools/index.ts";
 
 export const CARD_TOOLS = ["job_card", "answer_for_user"] as const;
 const [JOB_CARD, ANSWER_FOR_USER] = CARD_TOOLS;

@@ -5,8 +5,7 @@
  */
 
 import type { EdgeFeature } from "../../core/feature.ts";
-import { CARD_MIME_TYPE, ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import type { Tool } from "../../core/tools/tool.ts";
+import { CARD_MIME_TYPE, ErrorCode, ProtocolError, type Tool } from "../../core/tools/index.ts";
 import type { Assets } from "../../functions/http/assets.ts";
 import { answerForUser, jobCard } from "./card.ts";
 

@@ -1,22 +1,23 @@
 import PQueue from "p-queue";
 import * as z from "zod";
-import { NonRetryableError } from "../../core/author/context.ts";
-import { type Job, NotStarted } from "../../core/author/job.ts";
-import { LeaseLost } from "../../core/engine/job-lease.ts";
-import { Journal } from "../../core/engine/journal.ts";
-import type { TaskLease } from "../../core/engine/lease/lease.ts";
-import { readNewest } from "../../core/engine/runs.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { parentOf } from "../../core/jobs/durable-promise.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/start.ts";
-import type { JobRun } from "../../core/jobs/task-feature.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { endOf } from "../../core/resonate/deadline.ts";
-import { localId } from "../../core/resonate/ids.ts";
+import { type Job, NonRetryableError, NotStarted } from "../../core/author/index.ts";
+import { Journal, LeaseLost, readNewest, type TaskLease } from "../../core/engine/index.ts";
+import {
+  type DurablePromise,
+  type JobRun,
+  type LineLog,
+  parentOf,
+  type RemoteStore,
+  reasonOf,
+  startJob,
+} from "../../core/jobs/index.ts";
+import {
+  endOf,
+  localId,
+  type PromiseRecord,
+  type PromiseWatch,
+  type ResonateClient,
+} from "../../core/resonate/index.ts";
 
 /** How many child jobs this worker starts or gives up at once. */
 const MAX_CONCURRENT_REQUESTS = 32;

@@ -1,10 +1,9 @@
 /** Jobs that durable functions start. */
-import type { Job } from "../../core/author/job.ts";
-import { LeaseLost } from "../../core/engine/job-lease.ts";
+import type { Job } from "../../core/author/index.ts";
+import { LeaseLost } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { parentOf } from "../../core/jobs/durable-promise.ts";
-import type { JobRun, NextRun, Observe } from "../../core/jobs/task-feature.ts";
-import { isLate } from "../../core/resonate/deadline.ts";
+import { type JobRun, type NextRun, type Observe, parentOf } from "../../core/jobs/index.ts";
+import { isLate } from "../../core/resonate/index.ts";
 import type { ChildJobs } from "./child-jobs.ts";
 
 /**

@@ -1,12 +1,16 @@
 /** Keeps a shared job running while somebody wants it: see `claims.ts`. */
 
-import { REQUEST_TAG } from "../../core/author/job.ts";
-import { KIND_TAG } from "../../core/jobs/caller-record.ts";
-import { Claims } from "../../core/jobs/claims.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { CancellationOutcome, JobAccess, JobFeature, Requester } from "../../core/jobs/job-feature.ts";
-import { CALLER_TAG, childOf, getOf, STARTER_TAG } from "../../core/resonate/codec.ts";
-import { startRecordId } from "../../core/resonate/ids.ts";
+import { REQUEST_TAG } from "../../core/author/index.ts";
+import {
+  type CancellationOutcome,
+  Claims,
+  type DurablePromise,
+  type JobAccess,
+  type JobFeature,
+  KIND_TAG,
+  type Requester,
+} from "../../core/jobs/index.ts";
+import { CALLER_TAG, childOf, getOf, STARTER_TAG, startRecordId } from "../../core/resonate/index.ts";
 
 /** The claimant of a job in a deployment without authentication. */
 const ANYONE_LABEL = "anyone";

@@ -1,10 +1,14 @@
 /** The clean-up of one cancelled job: its function continues from the call that throws the cancellation. */
-import { NondeterminismError } from "../../core/author/context.ts";
-import { durationInWords, machineClock } from "../../core/engine/clock.ts";
-import type { Journal, JournalRecord } from "../../core/engine/journal.ts";
-import type { ExecutionEnd } from "../../core/engine/runtime.ts";
-import { RecordRefused } from "../../core/engine/step-feature.ts";
-import type { Ending, JobRun } from "../../core/jobs/task-feature.ts";
+import { NondeterminismError } from "../../core/author/index.ts";
+import {
+  durationInWords,
+  type ExecutionEnd,
+  type Journal,
+  type JournalRecord,
+  machineClock,
+  RecordRefused,
+} from "../../core/engine/index.ts";
+import type { Ending, JobRun } from "../../core/jobs/index.ts";
 
 /** Executes the function of a cancelled job, and stores how its clean-up ended. `execute` executes it once. @throws {LeaseLost} */
 export async function cleanUpAfter(run: JobRun, execute: (run: JobRun) => Promise<ExecutionEnd>): Promise<Ending> {

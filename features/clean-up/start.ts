@@ -2,16 +2,16 @@
  * Has a worker clean up after a cancelled job, and a new attempt wait for that. The promise of a job outlives its deadline, so that
  * the function can clean up after `DeadlineExceeded` too.
  */
-import type { Job } from "../../core/author/job.ts";
-import type { JobAccess, JobFeature } from "../../core/jobs/job-feature.ts";
+import type { Job } from "../../core/author/index.ts";
+import type { JobAccess, JobFeature } from "../../core/jobs/index.ts";
 import {
   CLEANUP_FUNCTION,
+  cleanUpId,
   decodeValue,
   encodeValue,
   lineage,
   WAITS_FOR_CLEANUP_TAG,
-} from "../../core/resonate/codec.ts";
-import { cleanUpId } from "../../core/resonate/ids.ts";
+} from "../../core/resonate/index.ts";
 
 declare module "../../core/jobs/job-call.ts" {
   interface JobCall {

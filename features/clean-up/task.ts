@@ -1,20 +1,35 @@
 /** Cleans up after cancelled jobs. Each clean-up is a task of its own, which any worker of the group takes. */
 import { around } from "../../core/around.ts";
-import type { Job } from "../../core/author/job.ts";
-import { LeaseLost } from "../../core/engine/job-lease.ts";
-import { Journal } from "../../core/engine/journal.ts";
-import type { LeasedTask, TaskLease } from "../../core/engine/lease/lease.ts";
-import { readNewest } from "../../core/engine/runs.ts";
-import type { ExecutionEnd } from "../../core/engine/runtime.ts";
+import type { Job } from "../../core/author/index.ts";
+import {
+  type ExecutionEnd,
+  Journal,
+  type LeasedTask,
+  LeaseLost,
+  readNewest,
+  type TaskLease,
+} from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { JobCall } from "../../core/jobs/job-call.ts";
-import { reasonOf } from "../../core/jobs/line-log.ts";
-import type { Ending, JobCode, JobMemory, JobRun, JobTask, Observe } from "../../core/jobs/task-feature.ts";
-import { CLEANUP_FUNCTION, decodeValue, encodeValue, WAITS_FOR_CLEANUP_TAG } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { localId } from "../../core/resonate/ids.ts";
-import { pause } from "../../core/resonate/pacing/backoff.ts";
+import {
+  type Ending,
+  type JobCall,
+  type JobCode,
+  type JobMemory,
+  type JobRun,
+  type JobTask,
+  type Observe,
+  reasonOf,
+} from "../../core/jobs/index.ts";
+import {
+  CLEANUP_FUNCTION,
+  decodeValue,
+  encodeValue,
+  localId,
+  type PromiseRecord,
+  pause,
+  type ResonateClient,
+  WAITS_FOR_CLEANUP_TAG,
+} from "../../core/resonate/index.ts";
 import { cleanUpAfter } from "./clean-up.ts";
 
 /** How long a clean-up waits for its creator to cancel the job before it does so itself. */

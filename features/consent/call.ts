@@ -1,5 +1,5 @@
 /** Asks a user who can be asked: there, a model's statement that the user agreed does not count. */
-import type { CallFeature } from "../../core/tools/call-feature.ts";
+import type { CallFeature } from "../../core/tools/index.ts";
 
 export const consent: CallFeature = {
   call({ consent: names = [] }) {

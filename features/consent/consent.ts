@@ -1,7 +1,7 @@
 /** Removes arguments by which a model says that the user agreed, for deployments that do not take a model's word for it. */
 import * as z from "zod";
-import type { JsonSchema } from "../../core/author/job.ts";
-import type { Tool } from "../../core/tools/tool.ts";
+import type { JsonSchema } from "../../core/author/index.ts";
+import type { Tool } from "../../core/tools/index.ts";
 
 /** The tool without its arguments of consent: they are not advertised, and are treated as unknown if a client sends them. */
 export function withoutConsent(tool: Tool): Tool {

@@ -6,8 +6,8 @@
  * several executions in a row without a record, the next one leaves a sign even if it has nothing to record. If still more
  * versions passed without a record, executions were lost or never began; from then on each one is marked when it begins.
  */
-import { MINUTE } from "../../core/author/context.ts";
-import type { Journal, JournalEntry } from "../../core/engine/journal.ts";
+import { MINUTE } from "../../core/author/index.ts";
+import type { Journal, JournalEntry } from "../../core/engine/index.ts";
 
 /** How many executions in a row may end without a record. */
 const MAX_EXECUTIONS_WITHOUT_RECORD = 4;

@@ -2,13 +2,10 @@
  * Suspends a job for a while if its last workers were lost one after the other at the same point, as the job may crash its workers
  * and the other jobs in them.
  */
-import type { TaskLease } from "../../core/engine/lease/lease.ts";
+import type { TaskLease } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import type { JobRun, Observe, TaskEvent } from "../../core/jobs/task-feature.ts";
-import { decodeValue } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { executionMarkId } from "../../core/resonate/ids.ts";
+import type { JobRun, Observe, ProgressFeeds, TaskEvent } from "../../core/jobs/index.ts";
+import { decodeValue, executionMarkId, type PromiseRecord } from "../../core/resonate/index.ts";
 import { ALIVE, lostMessage, type Mark, markedBefore, needsMark, needsSignOfLife, restAfter } from "./crash-loop.ts";
 
 interface CrashLoopOptions {

@@ -2,8 +2,7 @@
  * The documents about a server that clients and directories read before they connect: its card (SEP-2127), and the catalog
  * that leads to it. They are public, so they list no tools.
  */
-import type { Identity } from "../../core/tools/identity.ts";
-import { PROTOCOL_REVISION } from "../../core/tools/mcp.ts";
+import { type Identity, PROTOCOL_REVISION } from "../../core/tools/index.ts";
 
 const CARD_TYPE = "application/mcp-server-card+json";
 

@@ -1,5 +1,5 @@
 /** Serves the documents by which clients and directories learn of a server. */
-import type { Route } from "../../core/tools/route.ts";
+import type { Route } from "../../core/tools/index.ts";
 import type { DescribedServer } from "./documents.ts";
 
 const DOCUMENTS = [

@@ -1,7 +1,7 @@
 /** A log of ten thousand events: pages, filters, and the removal of old events. */
 import { expect, test } from "vitest";
 import { RECORD_TABLES } from "../../functions/objects/job-table.ts";
-import { openTables } from "../../testing/stack/open-tables.ts";
+import { openTables } from "../../test/support/open-tables.ts";
 import { EVENT_RETENTION_MS, EventLog, eventTables } from "./event-log.ts";
 
 const COUNT = 10_000;

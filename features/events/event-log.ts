@@ -2,10 +2,8 @@
  * An append-only log of the events of a caller's jobs, in the order in which the caller's object learned of them. A cursor
  * names a position in it. The log holds references: what a job produced is read from its promise when an event is delivered.
  */
-import type { EventReader, JobEvent, JobFilter, LogPage, LogQuery } from "../../core/jobs/job-events.ts";
-import type { PartTables } from "../../core/jobs/object-part.ts";
-import { idsFrom, splitGeneration } from "../../core/resonate/ids.ts";
-import type { ObjectSql } from "../../core/resonate/object-storage.ts";
+import type { EventReader, JobEvent, JobFilter, LogPage, LogQuery, PartTables } from "../../core/jobs/index.ts";
+import { idsFrom, type ObjectSql, splitGeneration } from "../../core/resonate/index.ts";
 
 /** How long an event is kept, in milliseconds. */
 export const EVENT_RETENTION_MS = 7 * 86_400_000;

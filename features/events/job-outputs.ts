@@ -1,12 +1,6 @@
 /** Logs what jobs produce while they run: their questions and progress, their partial results, and events of their authors. */
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { JOB_PROGRESS } from "../../core/jobs/job-events.ts";
-import type { RecordedJobs } from "../../core/jobs/object-part.ts";
-import { getOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { Channel } from "../../core/resonate/connection/connections.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { outputId } from "../../core/resonate/ids.ts";
+import { JOB_PROGRESS, type ProgressFeeds, type RecordedJobs } from "../../core/jobs/index.ts";
+import { type Channel, getOf, outputId, type PromiseRecord, type ResonateClient } from "../../core/resonate/index.ts";
 import { EVENT_RETENTION_MS, type EventLog } from "./event-log.ts";
 import { feedEvents, outputEvent } from "./occurrence.ts";
 

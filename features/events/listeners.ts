@@ -1,4 +1,4 @@
-import type { ListenerView } from "../../core/jobs/object-view.ts";
+import type { ListenerView } from "../../core/jobs/index.ts";
 
 /** The largest number of listeners that an object remembers. */
 const MAX_LISTENERS = 50;

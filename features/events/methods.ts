@@ -1,17 +1,18 @@
 /** The Events extension: the types of events that a deployment offers, and the extension's methods. */
 import * as z from "zod";
-import type { EventDefinition } from "../../core/author/event.ts";
-import type { Job } from "../../core/author/job.ts";
+import type { EventDefinition, Job } from "../../core/author/index.ts";
 import type { EdgeFeature } from "../../core/feature.ts";
-import { type EventQuery, JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION } from "../../core/jobs/job-events.ts";
-import { JobView } from "../../core/jobs/status.ts";
-import { ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
-import type { Remote } from "../../core/resonate/object-calls.ts";
-import { pause } from "../../core/resonate/pacing/backoff.ts";
-import { type EventErrorCodes, invalidParams } from "../../core/tools/event-errors.ts";
-import { ErrorCode, ProtocolError, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
-import type { Method } from "../../core/tools/method.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
+import { type EventQuery, JOB_ENDED, JOB_OUTPUT, JOB_PROGRESS, JOB_QUESTION, JobView } from "../../core/jobs/index.ts";
+import { pause, type Remote, ResonateUnavailable } from "../../core/resonate/index.ts";
+import {
+  ErrorCode,
+  type EventErrorCodes,
+  invalidParams,
+  type Method,
+  ProtocolError,
+  type RequestScope,
+  SUBSCRIPTION_ID,
+} from "../../core/tools/index.ts";
 import { eventStream } from "../../functions/http/event-stream.ts";
 import type { EventMethods } from "./object.ts";
 

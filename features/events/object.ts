@@ -1,8 +1,5 @@
 /** The events of a caller: their log in the caller's object, and the method that reads it. */
-import type { Caller } from "../../core/author/caller.ts";
-import type { Job } from "../../core/author/job.ts";
-import type { StartedJob } from "../../core/jobs/caller-record.ts";
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import type { Caller, Job } from "../../core/author/index.ts";
 import {
   type EventFilter,
   type EventQuery,
@@ -12,14 +9,16 @@ import {
   JOB_ENDED,
   type JobEvent,
   type JobFilter,
+  type ListenerView,
   type LogPage,
+  type ObjectPart,
+  type ObjectRecord,
   type Occurrence,
-} from "../../core/jobs/job-events.ts";
-import type { ObjectPart, ObjectRecord, PartTables } from "../../core/jobs/object-part.ts";
-import type { ListenerView } from "../../core/jobs/object-view.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { Channel } from "../../core/resonate/connection/connections.ts";
-import type { ObjectSql } from "../../core/resonate/object-storage.ts";
+  type PartTables,
+  type ProgressFeeds,
+  type StartedJob,
+} from "../../core/jobs/index.ts";
+import type { Channel, ObjectSql, ResonateClient } from "../../core/resonate/index.ts";
 import { EVENT_RETENTION_MS, EventLog, eventTables } from "./event-log.ts";
 import { JobOutputs, type JobPromise } from "./job-outputs.ts";
 import { Listeners } from "./listeners.ts";

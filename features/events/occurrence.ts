@@ -1,9 +1,6 @@
 /** Makes events as callers receive them, from the log and from the promises that it refers to. */
 
-import { EVENT, LEFT_OUT } from "../../core/author/event.ts";
-import type { Job } from "../../core/author/job.ts";
-import type { StartedJob } from "../../core/jobs/caller-record.ts";
-import type { NewestEntry, ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import { EVENT, type Job, LEFT_OUT } from "../../core/author/index.ts";
 import {
   isEmittedByJob,
   JOB_ENDED,
@@ -11,17 +8,24 @@ import {
   JOB_PROGRESS,
   JOB_QUESTION,
   type JobEvent,
+  Names,
+  type NewestEntry,
   type Occurrence,
-} from "../../core/jobs/job-events.ts";
-import { Names } from "../../core/jobs/names.ts";
-import { viewOf } from "../../core/jobs/status.ts";
-import { decodeValue, getOf, partsIn } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { orIfUndecryptable } from "../../core/resonate/connection/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { endOf } from "../../core/resonate/deadline.ts";
-import { outputId } from "../../core/resonate/ids.ts";
-import { boundary, FIRST_PART, uriOf } from "../../core/tools/results.ts";
+  type ProgressFeeds,
+  type StartedJob,
+  viewOf,
+} from "../../core/jobs/index.ts";
+import {
+  decodeValue,
+  endOf,
+  getOf,
+  orIfUndecryptable,
+  outputId,
+  type PromiseRecord,
+  partsIn,
+  type ResonateClient,
+} from "../../core/resonate/index.ts";
+import { boundary, FIRST_PART, uriOf } from "../../core/tools/index.ts";
 
 /** The longest result that an event holds, in characters of JSON text. */
 const MAX_RESULT_CHARACTERS = 16_000;

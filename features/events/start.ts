@@ -1,7 +1,5 @@
 /** Enters jobs in the common record of callers without authentication, so that events report them. */
-import type { CallerRecords } from "../../core/jobs/caller-record.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
-import { entryOfStart } from "../../core/jobs/record-entry.ts";
+import { type CallerRecords, entryOfStart, type JobFeature } from "../../core/jobs/index.ts";
 
 const NO_LIMITS = { jobs: 0, bytes: 0 };
 

@@ -1,4 +1,4 @@
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { ResonateClient } from "../../core/resonate/index.ts";
 import { FileStorage } from "./kept-files.ts";
 import { type FileBindings, locationInWorkers } from "./location-in-workers.ts";
 import { sweepInSteps } from "./sweep.ts";

@@ -1,6 +1,5 @@
 /** The files that one attempt of a step stores and reads. */
 import { getMimeType } from "hono/utils/mime";
-import { MINUTE, NonRetryableError, type Step } from "../../core/author/context.ts";
 import {
   type FileData,
   type FileLimits,
@@ -10,13 +9,13 @@ import {
   isOfType,
   MAX_FILE,
   MAX_FILE_NAME,
+  MINUTE,
+  NonRetryableError,
   partsOfUri,
-} from "../../core/author/file.ts";
-import type { Lease } from "../../core/engine/job-lease.ts";
-import type { JobOfStep } from "../../core/engine/step-feature.ts";
-import { base64ToBytes } from "../../core/resonate/base64.ts";
-import { splitKey } from "../../core/resonate/ids.ts";
-import { sha256Of } from "../../core/resonate/sha256.ts";
+  type Step,
+} from "../../core/author/index.ts";
+import type { JobOfStep, Lease } from "../../core/engine/index.ts";
+import { base64ToBytes, sha256Of, splitKey } from "../../core/resonate/index.ts";
 import { type FileStorage, folderOf, streamOf } from "./kept-files.ts";
 import { chunksOf } from "./storage/objects.ts";
 

@@ -1,9 +1,16 @@
 /** Gives answers the addresses of the files to which they refer, and serves files as resources. */
-import { FILE_PATH, filesIn } from "../../core/author/file.ts";
+import { FILE_PATH, filesIn } from "../../core/author/index.ts";
 import type { EdgeFeature } from "../../core/feature.ts";
-import { ErrorCode, FILES_META, ProtocolError } from "../../core/tools/mcp.ts";
-import { ANSWER_SUBJECT, isToolAnswer, referringIn, type ToolAnswer } from "../../core/tools/present.ts";
-import { knowsLinks } from "../../core/tools/results.ts";
+import {
+  ANSWER_SUBJECT,
+  ErrorCode,
+  FILES_META,
+  isToolAnswer,
+  knowsLinks,
+  ProtocolError,
+  referringIn,
+  type ToolAnswer,
+} from "../../core/tools/index.ts";
 import type { LoadFiles } from "./files.ts";
 
 /**

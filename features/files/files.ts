@@ -1,11 +1,8 @@
 /** Files of jobs for clients: lines and links in answers, downloads, resources. */
-import type { Caller } from "../../core/author/caller.ts";
-import { type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "../../core/author/file.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { bytesToBase64 } from "../../core/resonate/base64.ts";
-import { splitGeneration } from "../../core/resonate/ids.ts";
-import { CARD_FILES, type FileView } from "../../core/tools/file-view.ts";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { type Caller, type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "../../core/author/index.ts";
+import type { RemoteStore } from "../../core/jobs/index.ts";
+import { bytesToBase64, splitGeneration } from "../../core/resonate/index.ts";
+import { CARD_FILES, type CallToolResult, type FileView } from "../../core/tools/index.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";

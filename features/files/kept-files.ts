@@ -3,13 +3,18 @@
  * so a file without one does not exist. In a deployment with encryption keys each file has a key of its own. The description
  * holds it, sealed as promises are and bound to the key under which the file is stored.
  */
-import { NonRetryableError } from "../../core/author/context.ts";
-import type { FileReference } from "../../core/author/file.ts";
-import { base64ToBytes, bytesToBase64, fromBase64, toBase64 } from "../../core/resonate/base64.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { splitGeneration } from "../../core/resonate/ids.ts";
-import { Sealing } from "../../core/resonate/sealing.ts";
-import { hex, sha256Of } from "../../core/resonate/sha256.ts";
+import { type FileReference, NonRetryableError } from "../../core/author/index.ts";
+import {
+  base64ToBytes,
+  bytesToBase64,
+  fromBase64,
+  hex,
+  type PromiseRecord,
+  Sealing,
+  sha256Of,
+  splitGeneration,
+  toBase64,
+} from "../../core/resonate/index.ts";
 import { bytesOf, chunksOf, inPieces, type ObjectStore, PART_BYTES } from "./storage/objects.ts";
 
 /** The SHA-256 of a stream. */

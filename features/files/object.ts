@@ -1,4 +1,4 @@
-import type { ObjectPart } from "../../core/jobs/object-part.ts";
+import type { ObjectPart } from "../../core/jobs/index.ts";
 import { type EdgeFileBindings, fileStorageOf, keepsFiles } from "./kept.ts";
 
 /** Removes the files of a job that is removed; undefined in a deployment that keeps no files. */

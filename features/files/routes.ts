@@ -1,5 +1,5 @@
 /** The addresses of files. */
-import type { Route } from "../../core/tools/route.ts";
+import type { Route } from "../../core/tools/index.ts";
 import { limitTries } from "../../functions/http/refused-tries.ts";
 import type { DownloadOptions, LoadFiles } from "./files.ts";
 

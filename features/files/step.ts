@@ -1,6 +1,6 @@
 /** Gives steps their files: `step.file` and `step.read`. */
-import type { Step } from "../../core/author/context.ts";
-import type { JobOfStep, StepFeature } from "../../core/engine/step-feature.ts";
+import type { Step } from "../../core/author/index.ts";
+import type { JobOfStep, StepFeature } from "../../core/engine/index.ts";
 import { AttemptFiles, type AttemptOfFiles, type FileAllowance, type FileSources } from "./attempt-files.ts";
 
 declare module "../../core/engine/step-feature.ts" {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { LineLog } from "../../core/jobs/line-log.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { LineLog } from "../../core/jobs/index.ts";
+import type { ResonateClient } from "../../core/resonate/index.ts";
 import type { FileStorage } from "./kept-files.ts";
 import { sweep } from "./sweep.ts";
 

@@ -1,5 +1,5 @@
 /** Removes files whose jobs are gone, by `forget` or by retention, and unfinished files that crashed attempts left. */
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { ResonateClient } from "../../core/resonate/index.ts";
 import { DESCRIPTION_SUFFIX, type FileStorage, isFileKey } from "./kept-files.ts";
 import type { StoredObject } from "./storage/objects.ts";
 

@@ -1,7 +1,5 @@
 /** Labels jobs as the `_meta` of the request that starts them says. */
-import type { CallFeature } from "../../core/tools/call-feature.ts";
-import { LABELS_META } from "../../core/tools/mcp.ts";
-import { refusal, ToolError } from "../../core/tools/tool.ts";
+import { type CallFeature, LABELS_META, refusal, ToolError } from "../../core/tools/index.ts";
 import { labelsIn } from "./labels.ts";
 
 export const labelsOfCall: CallFeature = {

@@ -1,5 +1,5 @@
 /** Labels: a caller's own words for its jobs, by which it finds them and subscribes to their events. */
-import { NotStarted } from "../../core/author/job.ts";
+import { NotStarted } from "../../core/author/index.ts";
 
 const MAX_LABELS = 8;
 

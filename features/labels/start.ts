@@ -1,6 +1,5 @@
 /** Stores the labels of a job with its promise: those of the request, or else of the attempt before it, and of its definition. */
-import { labelsOf } from "../../core/jobs/caller-record.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import { type JobFeature, labelsOf } from "../../core/jobs/index.ts";
 import { labelsIn } from "./labels.ts";
 
 declare module "../../core/jobs/job-feature.ts" {

@@ -1,8 +1,8 @@
 /** Checks before each attempt at a step that its job is still this worker's, which it may have ceased to be during a wait. */
-import { LeaseLost } from "../../core/engine/job-lease.ts";
+import { LeaseLost } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { reasonOf } from "../../core/jobs/line-log.ts";
-import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
+import { reasonOf } from "../../core/jobs/index.ts";
+import type { LeaseRef } from "../../core/resonate/index.ts";
 
 export interface Leases {
   /** Whether this worker has the lease on a task. @throws {ResonateUnavailable} */

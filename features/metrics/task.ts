@@ -1,9 +1,8 @@
 /** The metrics of a worker, in the Prometheus text format. The label `job` is the kind of job. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { Metrics } from "../../core/author/context.ts";
+import type { Metrics } from "../../core/author/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import type { TaskEvent } from "../../core/jobs/task-feature.ts";
+import { type LineLog, reasonOf, type TaskEvent } from "../../core/jobs/index.ts";
 
 export const registry = new Registry();
 const registers = [registry];

@@ -1,15 +1,24 @@
 /** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
 
-import { keysOf } from "../../core/author/caller.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
-import type { Action, ActionState, Filter, Scope, Settings } from "../../core/jobs/operators-api.ts";
-import type { PausedJobs } from "../../core/jobs/paused-jobs.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { retryJob } from "../../core/jobs/retry-job.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
-import { splitKey } from "../../core/resonate/ids.ts";
+import { keysOf } from "../../core/author/index.ts";
+import {
+  type Action,
+  type ActionState,
+  type Filter,
+  type JobFeature,
+  type PausedJobs,
+  RemoteStore,
+  retryJob,
+  type Scope,
+  type Settings,
+} from "../../core/jobs/index.ts";
+import {
+  endpointOf,
+  type ResonateClient,
+  ResonateRefused,
+  ResonateUnavailable,
+  splitKey,
+} from "../../core/resonate/index.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
 import type { Definitions, OperatorConfig } from "./options.ts";
 import type { OperateTables } from "./tables.ts";

@@ -1,9 +1,15 @@
 /** Checks the rules for alerts, and reports the alerts that begin and end to the deployment's web hook. */
 
-import type { Alert, CallerUsage, Overview, ServerState } from "../../core/jobs/operators-api.ts";
-import { isPaused, NOTHING_PAUSED, type PausedJobs } from "../../core/jobs/paused-jobs.ts";
-import { getOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import {
+  type Alert,
+  type CallerUsage,
+  isPaused,
+  NOTHING_PAUSED,
+  type Overview,
+  type PausedJobs,
+  type ServerState,
+} from "../../core/jobs/index.ts";
+import { getOf, type ResonateClient } from "../../core/resonate/index.ts";
 import { post } from "../../functions/http/signed-post.ts";
 import { ALMOST_FULL_SHARE, alertsOf, MIN_DURATION_MS } from "./alerts.ts";
 import type { Definitions, OperatorConfig } from "./options.ts";

@@ -1,7 +1,12 @@
 /** The rules for alerts to operators. A rule has the name of its paragraph in docs/operations.md. */
-import { formatMismatch, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
-import type { Alert, CallerUsage, Overview } from "../../core/jobs/operators-api.ts";
-import { FREE_PLAN } from "../../core/resonate/plan-limits.ts";
+import {
+  type Alert,
+  type CallerUsage,
+  formatMismatch,
+  JOB_FORMAT_VERSION,
+  type Overview,
+} from "../../core/jobs/index.ts";
+import { FREE_PLAN } from "../../core/resonate/index.ts";
 
 /** The input of the rules: the last hour, and the current state. */
 interface AlertInput {

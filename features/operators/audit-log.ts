@@ -1,5 +1,5 @@
-import type { AuditEntry } from "../../core/jobs/operators-api.ts";
-import type { ObjectSql } from "../../core/resonate/object-storage.ts";
+import type { AuditEntry } from "../../core/jobs/index.ts";
+import type { ObjectSql } from "../../core/resonate/index.ts";
 import { AUDITED_METHODS, type AuditPage } from "./calls.ts";
 
 /** A caller's entry is dropped once so many entries of any kind follow it. */

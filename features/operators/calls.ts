@@ -9,9 +9,9 @@ import type {
   Overview,
   Settings,
   Span,
-} from "../../core/jobs/operators-api.ts";
-import type { WorkerReport } from "../../core/jobs/worker-report.ts";
-import type { Row } from "../../core/resonate/object-storage.ts";
+  WorkerReport,
+} from "../../core/jobs/index.ts";
+import type { Row } from "../../core/resonate/index.ts";
 
 /** The tools and methods by which callers end, answer and remove jobs: operators find these calls in the audit log. */
 export const AUDITED_METHODS: readonly string[] =

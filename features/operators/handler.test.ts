@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openTables } from "../../testing/stack/open-tables.ts";
+import { openTables } from "../../test/support/open-tables.ts";
 import { operate } from "./handler.ts";
 import type { OperatorOptions } from "./options.ts";
 import { OPERATE_TABLES, OperateTables } from "./tables.ts";

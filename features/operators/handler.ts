@@ -1,9 +1,7 @@
 /** Serves operators at `/operate`: the page, its data, and their actions. */
 import * as z from "zod";
-import type { Action, Filter, Span } from "../../core/jobs/operators-api.ts";
-import { WAIT_STATES } from "../../core/jobs/worker-report.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
-import { readBytes } from "../../core/resonate/read-bytes.ts";
+import { type Action, type Filter, type Span, WAIT_STATES } from "../../core/jobs/index.ts";
+import { jsonOf, readBytes } from "../../core/resonate/index.ts";
 import { assetResponse } from "../../functions/http/assets.ts";
 import { isOwnPage } from "../../functions/http/cookies.ts";
 import { RULES } from "./alerts.ts";

@@ -1,5 +1,5 @@
 /** The object through which operators see and act, as a part. */
-import type { ObjectPart } from "../../core/jobs/object-part.ts";
+import type { ObjectPart } from "../../core/jobs/index.ts";
 import type { OperateCalls } from "./calls.ts";
 import { Operating, type OperatingOptions } from "./operating.ts";
 import { OPERATE_TABLES } from "./tables.ts";

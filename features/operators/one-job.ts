@@ -1,13 +1,14 @@
-import { REQUEST_TAG } from "../../core/author/job.ts";
-import { currentJobOf } from "../../core/jobs/current-job.ts";
-import { timelineOf } from "../../core/jobs/feed/timeline.ts";
-import type { OneJob } from "../../core/jobs/operators-api.ts";
-import { entryOfJob } from "../../core/jobs/record-entry.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
-import { statusOf, viewOf } from "../../core/jobs/status.ts";
-import { STARTER_TAG } from "../../core/resonate/codec.ts";
-import { isRoot, splitKey } from "../../core/resonate/ids.ts";
-import { sizeOf } from "../../core/resonate/size.ts";
+import { REQUEST_TAG } from "../../core/author/index.ts";
+import {
+  currentJobOf,
+  entryOfJob,
+  newerGeneration,
+  type OneJob,
+  statusOf,
+  timelineOf,
+  viewOf,
+} from "../../core/jobs/index.ts";
+import { isRoot, STARTER_TAG, sizeOf, splitKey } from "../../core/resonate/index.ts";
 import type { OperatorOptions } from "./options.ts";
 
 /**

@@ -1,25 +1,29 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
-import { callerOf } from "../../core/author/caller.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
-import type {
-  Action,
-  ActionState,
-  AuditEntry,
-  CallerUsage,
-  Filter,
-  Overview,
-  ServerState,
-  Settings,
-  Span,
-} from "../../core/jobs/operators-api.ts";
-import { NOTHING_PAUSED, type Paused, PausedJobs } from "../../core/jobs/paused-jobs.ts";
-import type { WorkerReport } from "../../core/jobs/worker-report.ts";
-import { base64ToBytes } from "../../core/resonate/base64.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { ServerRules } from "../../core/resonate/connection/server-rules.ts";
-import { splitKey } from "../../core/resonate/ids.ts";
-import type { ObjectSql } from "../../core/resonate/object-storage.ts";
+import { callerOf } from "../../core/author/index.ts";
+import {
+  type Action,
+  type ActionState,
+  type AuditEntry,
+  type CallerUsage,
+  type Filter,
+  type JobFeature,
+  NOTHING_PAUSED,
+  type Overview,
+  type Paused,
+  PausedJobs,
+  type ServerState,
+  type Settings,
+  type Span,
+  type WorkerReport,
+} from "../../core/jobs/index.ts";
+import {
+  base64ToBytes,
+  type ObjectSql,
+  type ResonateClient,
+  ServerRules,
+  splitKey,
+} from "../../core/resonate/index.ts";
 import { ACTION_WAIT_MS, Actions, withKeys } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
 import type { AuditPage, OperateCalls } from "./calls.ts";

@@ -1,5 +1,5 @@
-import type { Settings } from "../../core/jobs/operators-api.ts";
-import { within } from "../../core/resonate/pacing/backoff.ts";
+import type { Settings } from "../../core/jobs/index.ts";
+import { within } from "../../core/resonate/index.ts";
 import { SharedValue } from "../../functions/http/shared-value.ts";
 
 /** How long the operators' object may take to answer, in milliseconds: requests wait for it. */

@@ -1,11 +1,8 @@
 /** What the routes and the object for operators need. */
-import type { Job } from "../../core/author/job.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { OperatorEnv } from "../../core/jobs/worker-report.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import type { Remote } from "../../core/resonate/object-calls.ts";
-import type { Tool } from "../../core/tools/tool.ts";
+import type { Job } from "../../core/author/index.ts";
+import type { OperatorEnv, RemoteStore } from "../../core/jobs/index.ts";
+import type { endpointOf, Remote, ResonateClient } from "../../core/resonate/index.ts";
+import type { Tool } from "../../core/tools/index.ts";
 import type { Auth } from "../../functions/auth/auth.ts";
 import type { AuthConfig } from "../../functions/auth/auth-config.ts";
 import type { Seal } from "../../functions/auth/seal.ts";

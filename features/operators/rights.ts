@@ -1,5 +1,5 @@
 /** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
-import { sha256Of } from "../../core/resonate/sha256.ts";
+import { sha256Of } from "../../core/resonate/index.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { presentsToken } from "../../functions/auth/authentication.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";

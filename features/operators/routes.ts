@@ -1,5 +1,5 @@
 /** The paths for operators: the page, its data, and their actions. */
-import type { Route } from "../../core/tools/route.ts";
+import type { Route } from "../../core/tools/index.ts";
 import { limitTries, type RefusedTries } from "../../functions/http/refused-tries.ts";
 import type { OperatorOptions } from "./options.ts";
 

@@ -1,9 +1,7 @@
 /** What the Resonate server reports about itself, and what the platform bills for it. */
 
-import type { Charges, ServerState } from "../../core/jobs/operators-api.ts";
-import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
-import { MAX_OBJECT_BYTES } from "../../core/resonate/plan-limits.ts";
+import type { Charges, ServerState } from "../../core/jobs/index.ts";
+import { endpointOf, MAX_OBJECT_BYTES, type ServerRules } from "../../core/resonate/index.ts";
 import type { OperatorConfig } from "./options.ts";
 
 /** How long the server may take to report, in milliseconds. */

@@ -1,5 +1,5 @@
 /** Reports a start of each kind to operators, who see by it whether workers take that kind. */
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import type { JobFeature } from "../../core/jobs/index.ts";
 import type { ReportStart } from "./starts.ts";
 
 /** `report` must not reject. */

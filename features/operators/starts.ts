@@ -1,5 +1,4 @@
-import type { Remote } from "../../core/resonate/object-calls.ts";
-import { within } from "../../core/resonate/pacing/backoff.ts";
+import { type Remote, within } from "../../core/resonate/index.ts";
 import type { OperateCalls } from "./calls.ts";
 
 /** Reports to operators that a job has been started. `job` is its promise id without the namespace. */

@@ -1,8 +1,8 @@
 /** The counts that operators see stay few, however many jobs there are. */
 import { expect, test, vi } from "vitest";
 import { MAX_NAMED_JOBS, type WaitState, type WorkerReport } from "../../core/jobs/worker-report.ts";
-import { createStorage } from "../../testing/stack/object-storage.ts";
-import { openTables } from "../../testing/stack/open-tables.ts";
+import { createStorage } from "../../test/support/object-storage.ts";
+import { openTables } from "../../test/support/open-tables.ts";
 import { OPERATE_TABLES, OperateTables } from "./tables.ts";
 
 const [MINUTE, DAY] = [60_000, 86_400_000];

@@ -1,17 +1,20 @@
 /** The data that operators see, in the SQL storage of one object of a deployment. All methods are synchronous. */
 
-import type { PartTables } from "../../core/jobs/object-part.ts";
-import type { CallerUsage, Filter, Group, Overview, Span } from "../../core/jobs/operators-api.ts";
 import {
+  type CallerUsage,
   FAILED_PREFIX,
   type FailedJob,
+  type Filter,
   firstLine,
+  type Group,
   MAX_NAMED_COUNTS,
+  type Overview,
+  type PartTables,
+  type Span,
   type WaitingJob,
   type WorkerReport,
-} from "../../core/jobs/worker-report.ts";
-import { splitKey } from "../../core/resonate/ids.ts";
-import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
+} from "../../core/jobs/index.ts";
+import { type ObjectSql, type Row, type SqlValue, splitKey } from "../../core/resonate/index.ts";
 import { AUDIT_TABLE, AuditLog } from "./audit-log.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,11 +1,7 @@
 /** Gathers what happens in a worker for operators. */
-import type { ExecutionState } from "../../core/engine/state.ts";
+import type { ExecutionState } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { kindIn } from "../../core/jobs/caller-record.ts";
-import { stackOf } from "../../core/jobs/line-log.ts";
-import type { TaskEvent } from "../../core/jobs/task-feature.ts";
-import type { WaitState } from "../../core/jobs/worker-report.ts";
-import type { WorkerStats } from "../../core/jobs/worker-stats.ts";
+import { kindIn, stackOf, type TaskEvent, type WaitState, type WorkerStats } from "../../core/jobs/index.ts";
 
 /** Shorter sleeps are not reported. */
 const MIN_SLEEP_MS = 10_000;

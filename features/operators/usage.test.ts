@@ -1,7 +1,7 @@
 /** When operators receive a caller's usage. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ObjectSql } from "../../core/resonate/object-storage.ts";
-import { createStorage } from "../../testing/stack/object-storage.ts";
+import { createStorage } from "../../test/support/object-storage.ts";
 import { CallerUsageReporter } from "./usage.ts";
 
 const MINUTE = 60_000;

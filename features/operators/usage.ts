@@ -1,7 +1,6 @@
 /** Sends operators what a caller uses: what it starts and stores, and whether its deliveries fail. */
-import type { ObjectPart, ObjectRecord, PartHost } from "../../core/jobs/object-part.ts";
-import type { SubscriptionView } from "../../core/jobs/object-view.ts";
-import type { Remote } from "../../core/resonate/object-calls.ts";
+import type { ObjectPart, ObjectRecord, PartHost, SubscriptionView } from "../../core/jobs/index.ts";
+import type { Remote } from "../../core/resonate/index.ts";
 import { ALMOST_FULL_SHARE } from "./alerts.ts";
 import type { OperateCalls } from "./calls.ts";
 

@@ -1,9 +1,16 @@
 /** When a job may begin that has a position in an order: see `order.ts`. */
-import type { Lease } from "../../core/engine/job-lease.ts";
-import { MAX_CREATION_DELAY_MS, startsIn } from "../../core/jobs/order.ts";
-import { decodeValue, ORDER_TAG } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { begunId, chainLink, cleanUpId, cleanUpTimerId, positionTimerId } from "../../core/resonate/ids.ts";
+import type { Lease } from "../../core/engine/index.ts";
+import { MAX_CREATION_DELAY_MS, startsIn } from "../../core/jobs/index.ts";
+import {
+  begunId,
+  chainLink,
+  cleanUpId,
+  cleanUpTimerId,
+  decodeValue,
+  ORDER_TAG,
+  type PromiseRecord,
+  positionTimerId,
+} from "../../core/resonate/index.ts";
 
 /** How long after a job's cancellation its clean-up may begin. Later jobs wait for no clean-up that begins later. */
 const MAX_CLEAN_UP_DELAY_MS = 600_000;

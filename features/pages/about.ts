@@ -1,5 +1,5 @@
 /** The public description of a deployment, for its pages. */
-import type { Tool, UnapprovedChanges } from "../../core/tools/tool.ts";
+import type { Tool, UnapprovedChanges } from "../../core/tools/index.ts";
 import type { Pages } from "./sessions.ts";
 
 export function aboutOf({ site, config, seal, issuer }: Pages) {

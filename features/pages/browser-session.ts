@@ -1,4 +1,4 @@
-import type { Middleware } from "../../core/tools/route.ts";
+import type { Middleware } from "../../core/tools/index.ts";
 import type { Pages } from "./sessions.ts";
 
 /** Gives the requests of this server's pages the token of their browser's session. */

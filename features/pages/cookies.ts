@@ -1,5 +1,5 @@
 /** The cookies by which browsers open links to jobs and stay signed in. */
-import type { Caller } from "../../core/author/caller.ts";
+import type { Caller } from "../../core/author/index.ts";
 import { isBlocked } from "../../functions/auth/blocked.ts";
 import { cookieOf, cookieOfRequest, isOwnPage, SESSION_MS } from "../../functions/http/cookies.ts";
 import { type Linked, type Pages, pathOf, sessionCookie } from "./sessions.ts";

@@ -1,14 +1,16 @@
 /** Serves browsers: the files of the pages, and the data that MCP does not have. Pages do everything else at `/mcp`. */
-import type { Caller } from "../../core/author/caller.ts";
-import { FILE_PATH, referringPart } from "../../core/author/file.ts";
-import { currentJobOf } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { latestOf } from "../../core/jobs/feed/partial.ts";
-import { timelineOf } from "../../core/jobs/feed/timeline.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
-import { statusOf, viewOf } from "../../core/jobs/status.ts";
-import type { Visit } from "../../core/tools/route.ts";
+import { type Caller, FILE_PATH, referringPart } from "../../core/author/index.ts";
+import {
+  currentJobOf,
+  type DurablePromise,
+  latestOf,
+  newerGeneration,
+  type RemoteStore,
+  statusOf,
+  timelineOf,
+  viewOf,
+} from "../../core/jobs/index.ts";
+import type { Visit } from "../../core/tools/index.ts";
 import { bearerIn } from "../../functions/auth/secret.ts";
 import { assetResponse } from "../../functions/http/assets.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";

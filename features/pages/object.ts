@@ -1,7 +1,13 @@
 /** What a page shows of its viewer's object. */
-import type { EventFilter } from "../../core/jobs/job-events.ts";
-import type { ObjectPart, ObjectRecord } from "../../core/jobs/object-part.ts";
-import type { ListenerView, ScheduleView, SubscriptionView, ViewMethods } from "../../core/jobs/object-view.ts";
+import type {
+  EventFilter,
+  ListenerView,
+  ObjectPart,
+  ObjectRecord,
+  ScheduleView,
+  SubscriptionView,
+  ViewMethods,
+} from "../../core/jobs/index.ts";
 
 interface ViewOptions {
   record: Pick<ObjectRecord, "begin">;

@@ -1,7 +1,7 @@
 /** What the routes for browsers need. */
-import type { Caller } from "../../core/author/caller.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { Middleware } from "../../core/tools/route.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { RemoteStore } from "../../core/jobs/index.ts";
+import type { Middleware } from "../../core/tools/index.ts";
 import type { Auth } from "../../functions/auth/auth.ts";
 import type { RateLimit } from "../../functions/http/limits.ts";
 import type { Pages } from "./sessions.ts";

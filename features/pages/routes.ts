@@ -1,5 +1,5 @@
 /** The paths for browsers: the files of the pages, and the data that MCP does not have. */
-import type { Middleware, Route } from "../../core/tools/route.ts";
+import type { Middleware, Route } from "../../core/tools/index.ts";
 import { isOwnPage } from "../../functions/http/cookies.ts";
 import { NOT_HERE, type PageOptions } from "./options.ts";
 

@@ -1,8 +1,6 @@
 /** Access to pages: sessions of browsers, and links to single jobs. */
-import type { Caller } from "../../core/author/caller.ts";
-import type { Identity } from "../../core/tools/identity.ts";
-import type { JobHandles } from "../../core/tools/job-handles.ts";
-import type { Tool } from "../../core/tools/tool.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { Identity, JobHandles, Tool } from "../../core/tools/index.ts";
 import type { AuthConfig } from "../../functions/auth/auth-config.ts";
 import { Seal } from "../../functions/auth/seal.ts";
 import type { Assets } from "../../functions/http/assets.ts";

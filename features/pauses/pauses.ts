@@ -1,7 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { BESIDES_KINDS, isPaused, PausedJobs, pausedIn } from "../../core/jobs/paused-jobs.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { BESIDES_KINDS, isPaused, PausedJobs, pausedIn } from "../../core/jobs/index.ts";
+import type { PromiseRecord, ResonateClient } from "../../core/resonate/index.ts";
 
 /** How long the answer whether a kind is paused is reused: at most in milliseconds, and as a share of the lease. */
 const MAX_REUSE_MS = 5_000;

@@ -1,8 +1,5 @@
-import { LeaseLost } from "../../core/engine/job-lease.ts";
-import type { ExecutionState } from "../../core/engine/state.ts";
-import { activityIn, type FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
+import { type ExecutionState, LeaseLost } from "../../core/engine/index.ts";
+import { activityIn, type FeedEntry, type LineLog, type ProgressFeeds, reasonOf } from "../../core/jobs/index.ts";
 
 /** Steps and sleeps that are shorter than this get no entry. */
 const MIN_STEP_MS = 1_000;

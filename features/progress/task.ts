@@ -1,6 +1,6 @@
 /** Writes the progress feeds of the jobs that this worker executes. */
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
+import type { ProgressFeeds } from "../../core/jobs/index.ts";
 import { type LastEntry, Reporter } from "./reporter.ts";
 
 declare module "../../core/jobs/task-feature.ts" {

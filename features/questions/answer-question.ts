@@ -1,8 +1,5 @@
 import * as z from "zod";
-import { jobName, jsonText } from "../../core/tools/arguments.ts";
-import { giveAnswer } from "../../core/tools/give-answer.ts";
-import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
-import { builtInTool } from "../../core/tools/tool.ts";
+import { ANSWER_SUBJECT, builtInTool, giveAnswer, jobName, jsonText } from "../../core/tools/index.ts";
 
 const TOOL_NAME = "answer_question";
 

@@ -1,10 +1,7 @@
 /** Gives the answers of a client to the questions of its job. */
 
-import { currentJobOf } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { AnswerEntry } from "../../core/jobs/feed/progress-feed.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { checkAnswer } from "../../core/tools/check-answer.ts";
+import { type AnswerEntry, currentJobOf, type DurablePromise, type RemoteStore } from "../../core/jobs/index.ts";
+import { checkAnswer } from "../../core/tools/index.ts";
 
 /** An answer that does not fit its question, by the question's key. */
 export interface InvalidAnswer {

@@ -1,15 +1,22 @@
 /** Puts the questions of a call's job to the user of the client: in the answer, or on the stream of a client of 2025. */
 import type { Around } from "../../core/around.ts";
 import type { ClientResponse, EdgeFeature } from "../../core/feature.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { isRecord } from "../../core/resonate/json.ts";
-import { abilitiesOf } from "../../core/tools/abilities.ts";
-import type { CallRequest, CallResult, ToolCall } from "../../core/tools/call-feature.ts";
-import { type JobHandles, promiseOf } from "../../core/tools/job-handles.ts";
-import type { InputRequiredResult } from "../../core/tools/mcp.ts";
-import { ANSWER_SUBJECT, isInputRequired, isToolAnswer } from "../../core/tools/present.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
-import { ToolError } from "../../core/tools/tool.ts";
+import type { DurablePromise } from "../../core/jobs/index.ts";
+import { isRecord } from "../../core/resonate/index.ts";
+import {
+  ANSWER_SUBJECT,
+  abilitiesOf,
+  type CallRequest,
+  type CallResult,
+  type InputRequiredResult,
+  isInputRequired,
+  isToolAnswer,
+  type JobHandles,
+  promiseOf,
+  type RequestScope,
+  type ToolCall,
+  ToolError,
+} from "../../core/tools/index.ts";
 import { answerQuestions } from "./answer.ts";
 
 /** The name that a session id seals. No job has this name. */

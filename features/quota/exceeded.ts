@@ -1,7 +1,6 @@
 /** The refusals of starts beyond a caller's limits, with what to do about them. */
-import { NotStarted } from "../../core/author/job.ts";
-import type { CallerLimits, ReserveAnswer } from "../../core/jobs/caller-record.ts";
-import { lengthOf } from "../../core/jobs/reservation.ts";
+import { NotStarted } from "../../core/author/index.ts";
+import { type CallerLimits, lengthOf, type ReserveAnswer } from "../../core/jobs/index.ts";
 
 interface RefusedStart {
   /** How long the job is expected to take, in milliseconds. */

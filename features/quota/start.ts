@@ -1,11 +1,18 @@
 /** Counts each job in its caller's record, and refuses those beyond the caller's limits. */
 
-import { REQUEST_TAG } from "../../core/author/job.ts";
-import type { CallerRecord, CallerRecords } from "../../core/jobs/caller-record.ts";
-import type { JobFeature, JobStart } from "../../core/jobs/job-feature.ts";
-import { entryOfJob, entryOfStart } from "../../core/jobs/record-entry.ts";
-import { type Reservation, reservationFor, tagOf } from "../../core/jobs/reservation.ts";
-import { RESERVATION_TAG } from "../../core/resonate/codec.ts";
+import { REQUEST_TAG } from "../../core/author/index.ts";
+import {
+  type CallerRecord,
+  type CallerRecords,
+  entryOfJob,
+  entryOfStart,
+  type JobFeature,
+  type JobStart,
+  type Reservation,
+  reservationFor,
+  tagOf,
+} from "../../core/jobs/index.ts";
+import { RESERVATION_TAG } from "../../core/resonate/index.ts";
 import { exceeded } from "./exceeded.ts";
 
 export const quota = ({ limits, of }: CallerRecords): JobFeature => ({

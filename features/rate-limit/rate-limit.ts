@@ -1,7 +1,12 @@
 /** How much a caller may ask for in a minute. Requests are weighed by what they touch: a look at 100 jobs counts as 100. */
-import type { LimitReached, RequestBound, RequestCost, RequestScope } from "../../core/tools/request-scope.ts";
-import type { Middleware } from "../../core/tools/route.ts";
-import { ToolError } from "../../core/tools/tool.ts";
+import {
+  type LimitReached,
+  type Middleware,
+  type RequestBound,
+  type RequestCost,
+  type RequestScope,
+  ToolError,
+} from "../../core/tools/index.ts";
 import {
   Counts,
   limitedResponse,

@@ -1,7 +1,5 @@
 /** Adds links to results that an answer only summarizes. Revisions before 2025-06-18 have no links in results. */
-import type { CallFeature } from "../../core/tools/call-feature.ts";
-import { ANSWER_SUBJECT, isToolAnswer } from "../../core/tools/present.ts";
-import { knowsLinks } from "../../core/tools/results.ts";
+import { ANSWER_SUBJECT, type CallFeature, isToolAnswer, knowsLinks } from "../../core/tools/index.ts";
 
 export const resourceLinks: CallFeature = {
   call: () => async (call, next) => {

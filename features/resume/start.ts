@@ -1,9 +1,7 @@
 /** Names the attempt whose finished steps a new one does not repeat, and reads how that went. */
 
-import type { Resumption } from "../../core/jobs/durable-promise.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
-import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
-import { resumptionId } from "../../core/resonate/ids.ts";
+import type { JobFeature, Resumption } from "../../core/jobs/index.ts";
+import { decodeValue, RESUMES_TAG, resumptionId } from "../../core/resonate/index.ts";
 
 export const resume: JobFeature = {
   start({ previous, tags }, next) {

@@ -1,6 +1,5 @@
 /** Gives a new attempt at a job the outcomes of the steps that the earlier attempt finished. */
-import type { JournalRecord } from "../../core/engine/journal.ts";
-import type { StepFeature } from "../../core/engine/step-feature.ts";
+import type { JournalRecord, StepFeature } from "../../core/engine/index.ts";
 
 /** `finished`: the records of the steps to take over, by their paths. Only the first run of the job takes them over. */
 export const resumedSteps = (finished: ReadonlyMap<string, JournalRecord>): StepFeature => ({

@@ -1,7 +1,7 @@
 /** Which steps a new attempt at a job may take over from the previous one. */
 
-import type { JournalEntry, JournalRecord } from "../../core/engine/journal.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type { JournalEntry, JournalRecord } from "../../core/engine/index.ts";
+import type { PromiseRecord } from "../../core/resonate/index.ts";
 
 const UNDONE_REASON = "recorded work after a failure, which may have undone its steps: they are done again";
 

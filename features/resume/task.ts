@@ -1,13 +1,8 @@
 /** Hands the finished steps of an earlier attempt to the attempt that resumes it. */
-import type { JournalRecord } from "../../core/engine/journal.ts";
-import { Journal } from "../../core/engine/journal.ts";
-import { nameIn } from "../../core/engine/replay/commands/commands.ts";
-import { readNewest } from "../../core/engine/runs.ts";
+import { Journal, type JournalRecord, nameIn, readNewest } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { firstSeed, type Resumption } from "../../core/jobs/durable-promise.ts";
-import type { JobRun } from "../../core/jobs/task-feature.ts";
-import { decodeValue, RESUMES_TAG } from "../../core/resonate/codec.ts";
-import { localId, resumptionId, splitKey } from "../../core/resonate/ids.ts";
+import { firstSeed, type JobRun, type Resumption } from "../../core/jobs/index.ts";
+import { decodeValue, localId, RESUMES_TAG, resumptionId, splitKey } from "../../core/resonate/index.ts";
 import { resumedSteps } from "./step.ts";
 import { stepsToKeep } from "./steps-to-keep.ts";
 

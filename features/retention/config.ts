@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DAYS_PATTERN } from "../../core/jobs/retention.ts";
+import { DAYS_PATTERN } from "../../core/jobs/index.ts";
 
 export const retentionVariables = {
   /** How many days jobs are kept after their end, or `forever`, if that is known. */

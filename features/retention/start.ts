@@ -1,6 +1,6 @@
 /** Notes how long a job is kept after its end, if its definition says so. */
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
-import { RETENTION_TAG } from "../../core/resonate/codec.ts";
+import type { JobFeature } from "../../core/jobs/index.ts";
+import { RETENTION_TAG } from "../../core/resonate/index.ts";
 
 export const retention: JobFeature = {
   start({ job, tags }, next) {

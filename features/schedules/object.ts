@@ -1,7 +1,12 @@
 /** The schedules of a caller: when each is due, in the caller's object, which fires them. */
-import type { StartedJob } from "../../core/jobs/caller-record.ts";
-import type { ObjectPart, ObjectRecord, PartHost, PartTables } from "../../core/jobs/object-part.ts";
-import type { ScheduleView } from "../../core/jobs/object-view.ts";
+import type {
+  ObjectPart,
+  ObjectRecord,
+  PartHost,
+  PartTables,
+  ScheduleView,
+  StartedJob,
+} from "../../core/jobs/index.ts";
 import { schedule } from "./schedule.ts";
 import { type ScheduleOptions, Schedules } from "./schedules.ts";
 

@@ -1,12 +1,16 @@
 import * as z from "zod";
-import { startJob } from "../../core/jobs/start.ts";
-import { JobStatus, statusOf } from "../../core/jobs/status.ts";
-import { splitGeneration } from "../../core/resonate/ids.ts";
-import { canonical, isRecord, jsonOf } from "../../core/resonate/json.ts";
-import { check, jsonText } from "../../core/tools/arguments.ts";
-import { callerJobs } from "../../core/tools/caller-jobs.ts";
-import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
-import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
+import { JobStatus, startJob, statusOf } from "../../core/jobs/index.ts";
+import { canonical, isRecord, jsonOf, splitGeneration } from "../../core/resonate/index.ts";
+import {
+  ANSWER_SUBJECT,
+  builtInTool,
+  callerJobs,
+  check,
+  jsonText,
+  refusal,
+  type Tool,
+  ToolError,
+} from "../../core/tools/index.ts";
 import { MIN_INTERVAL_SECONDS } from "./min-interval.ts";
 import { type Schedule, schedule } from "./schedule.ts";
 

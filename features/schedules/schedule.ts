@@ -1,6 +1,6 @@
 /** Schedules. A schedule is a job without a worker: the object of its caller fires it, see `schedules.ts`. */
 import * as z from "zod";
-import { defineJob, type Job } from "../../core/author/job.ts";
+import { defineJob, type Job } from "../../core/author/index.ts";
 
 /** How long a schedule lasts at most: ten years. */
 const MAX_DURATION_MS = 10 * 366 * 86_400_000;

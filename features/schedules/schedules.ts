@@ -3,28 +3,32 @@
  * next, and is made again if it is lost. A firing starts a job whose name holds the time, so a repeated firing is one job.
  */
 
-import { hashed, type Job, NotStarted } from "../../core/author/job.ts";
-import { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
-import type { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import type { ObjectRecord } from "../../core/jobs/object-part.ts";
-import type { ScheduleView } from "../../core/jobs/object-view.ts";
-import { PausedJobs } from "../../core/jobs/paused-jobs.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { startJob } from "../../core/jobs/start.ts";
-import { decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { hashed, type Job, NotStarted } from "../../core/author/index.ts";
 import {
+  FeedEntry,
+  type ObjectRecord,
+  PausedJobs,
+  type ProgressFeeds,
+  type RemoteStore,
+  type ScheduleView,
+  startJob,
+} from "../../core/jobs/index.ts";
+import {
+  decodeValue,
+  escapeId,
+  getOf,
+  type ObjectSql,
   orIfUndecryptable,
+  type PromiseRecord,
+  type ResonateClient,
   ResonateRefused,
   ResonateUnavailable,
+  resolveOf,
+  type SqlValue,
+  splitGeneration,
   undecryptableIn,
-} from "../../core/resonate/connection/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { escapeId, splitGeneration } from "../../core/resonate/ids.ts";
-import type { ObjectSql, SqlValue } from "../../core/resonate/object-storage.ts";
-import { check } from "../../core/tools/arguments.ts";
-import { callerJobs } from "../../core/tools/caller-jobs.ts";
-import type { Tool, ToolSchedule } from "../../core/tools/tool.ts";
+} from "../../core/resonate/index.ts";
+import { callerJobs, check, type Tool, type ToolSchedule } from "../../core/tools/index.ts";
 import type { EdgeLog } from "../../functions/http/log.ts";
 import { Schedule, schedule } from "./schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "./times.ts";

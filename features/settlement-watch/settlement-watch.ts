@@ -1,6 +1,5 @@
-import { SETTLED } from "../../core/engine/job-lease.ts";
-import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { SETTLED } from "../../core/engine/index.ts";
+import type { PromiseRecord, PromiseWatch } from "../../core/resonate/index.ts";
 
 /** An execution that runs longer than this watches its job's promise. */
 const WATCH_AFTER_MS = 2_000;

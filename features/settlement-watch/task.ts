@@ -1,6 +1,6 @@
 /** Aborts an execution when its job is settled by a cancellation or by another worker. */
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
+import type { PromiseWatch } from "../../core/resonate/index.ts";
 import { SettlementWatch } from "./settlement-watch.ts";
 
 declare module "../../core/jobs/task-feature.ts" {

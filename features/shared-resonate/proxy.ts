@@ -2,10 +2,8 @@
  * Passes requests on to the Resonate object. The route is public, and all callers share the object, so only requests of workers
  * and operators reach it, judged by path, method, size and token. The object checks all of this again.
  */
-import { keysOf } from "../../core/author/caller.ts";
-import { fetchFrom, type ResonateNamespace } from "../../core/resonate/object-address.ts";
-import { readBytes } from "../../core/resonate/read-bytes.ts";
-import { sha256Of } from "../../core/resonate/sha256.ts";
+import { keysOf } from "../../core/author/index.ts";
+import { fetchFrom, type ResonateNamespace, readBytes, sha256Of } from "../../core/resonate/index.ts";
 import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 

@@ -1,6 +1,6 @@
 /** The paths at which workers elsewhere and operators reach what the deployment's objects keep. */
-import type { ResonateNamespace } from "../../core/resonate/object-address.ts";
-import type { Route } from "../../core/tools/route.ts";
+import type { ResonateNamespace } from "../../core/resonate/index.ts";
+import type { Route } from "../../core/tools/index.ts";
 import { limitTries } from "../../functions/http/refused-tries.ts";
 import type { CallerRows, ProxyOptions } from "./proxy.ts";
 

@@ -1,9 +1,14 @@
-import { childOf, decodeValue, getOf, resolveOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { limitSlotId } from "../../core/resonate/ids.ts";
-import { last } from "../../core/resonate/sequence.ts";
+import {
+  childOf,
+  decodeValue,
+  getOf,
+  last,
+  limitSlotId,
+  type PromiseRecord,
+  type PromiseWatch,
+  type ResonateClient,
+  resolveOf,
+} from "../../core/resonate/index.ts";
 
 /** How long a worker uses a slot for one attempt after another before other workers can have it, in milliseconds. */
 const MAX_SLOT_USE_MS = 2_000;

@@ -1,9 +1,6 @@
-import { machineClock } from "../../core/engine/clock.ts";
-import { LeaseLost } from "../../core/engine/job-lease.ts";
-import { reasonOf } from "../../core/jobs/line-log.ts";
-import { limitId } from "../../core/resonate/ids.ts";
-import { pause } from "../../core/resonate/pacing/backoff.ts";
-import { Turns } from "../../core/resonate/pacing/slots.ts";
+import { LeaseLost, machineClock } from "../../core/engine/index.ts";
+import { reasonOf } from "../../core/jobs/index.ts";
+import { limitId, pause, Turns } from "../../core/resonate/index.ts";
 import { type LimitHost, LimitSlot, type SlotHost } from "./limit-slot.ts";
 import type { Limit, TakeLimit } from "./step.ts";
 

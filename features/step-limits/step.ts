@@ -1,6 +1,6 @@
 /** Makes an attempt wait until the `concurrency` and the `rate` of its step allow it. */
-import { MINUTE, NondeterminismError, type StepOptions } from "../../core/author/context.ts";
-import type { Attempt } from "../../core/engine/step-feature.ts";
+import { MINUTE, NondeterminismError, type StepOptions } from "../../core/author/index.ts";
+import type { Attempt } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 
 /** How long an attempt holds a place of its `concurrency` while it waits for its `rate`. */

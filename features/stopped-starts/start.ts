@@ -1,6 +1,6 @@
 /** Refuses new jobs while the operators have stopped them. Jobs that exist are found as always. */
-import { NotStarted } from "../../core/author/job.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import { NotStarted } from "../../core/author/index.ts";
+import type { JobFeature } from "../../core/jobs/index.ts";
 
 const STOPPED_MESSAGE = "the operator of this server has stopped new jobs for now: try again later";
 

@@ -1,5 +1,5 @@
 /** Tells the worker how many bytes of files a job may store: the caller's limit, which child jobs take over. */
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import type { JobFeature } from "../../core/jobs/index.ts";
 
 declare module "../../core/jobs/job-feature.ts" {
   interface Requester {

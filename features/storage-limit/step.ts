@@ -1,7 +1,7 @@
 /** Refuses records beyond what a job may store. */
-import { RecordRefused } from "../../core/engine/step-feature.ts";
+import { RecordRefused } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { MAX_JOB_BYTES } from "../../core/resonate/size.ts";
+import { MAX_JOB_BYTES } from "../../core/resonate/index.ts";
 
 /** More than any record has. */
 const MAX_RECORD_BYTES = 2_000_000;

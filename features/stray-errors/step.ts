@@ -3,10 +3,10 @@
  * asynchronous context tells which attempt at a step caused it, so that only this attempt fails.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Log } from "../../core/author/context.ts";
-import { currentPass } from "../../core/engine/guard/guard.ts";
+import type { Log } from "../../core/author/index.ts";
+import { currentPass } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { reasonOf, stackOf } from "../../core/jobs/line-log.ts";
+import { reasonOf, stackOf } from "../../core/jobs/index.ts";
 
 interface RunningAttempt {
   step: string;

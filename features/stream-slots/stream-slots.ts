@@ -1,6 +1,5 @@
 /** How many event streams a caller may have open at once, in this isolate. */
-import type { RequestBound, RequestScope, StreamSlot } from "../../core/tools/request-scope.ts";
-import type { Middleware } from "../../core/tools/route.ts";
+import type { Middleware, RequestBound, RequestScope, StreamSlot } from "../../core/tools/index.ts";
 
 /**
  * How long a slot is held without being renewed, in milliseconds. It is renewed while the stream is alive, because nothing reports

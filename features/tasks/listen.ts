@@ -1,6 +1,5 @@
 /** `subscriptions/listen`: what it costs, and who answers it. */
-import type { Method } from "../../core/tools/method.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
+import type { Method, RequestScope } from "../../core/tools/index.ts";
 import type { TaskService } from "./service.ts";
 import { MAX_RESOURCES, MAX_TASKS } from "./task.ts";
 

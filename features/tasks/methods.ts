@@ -1,8 +1,12 @@
 /** The methods of the Tasks extension. */
-import type { CallRequest } from "../../core/tools/call-feature.ts";
-import { promiseOf, unknownTaskError } from "../../core/tools/job-handles.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import type { Method } from "../../core/tools/method.ts";
+import {
+  type CallRequest,
+  ErrorCode,
+  type Method,
+  ProtocolError,
+  promiseOf,
+  unknownTaskError,
+} from "../../core/tools/index.ts";
 import { getTask, missingTasksCapability, type TaskService } from "./service.ts";
 
 type Handle = (taskId: unknown, request: CallRequest) => Promise<object>;

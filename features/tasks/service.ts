@@ -1,12 +1,16 @@
-import type { Caller } from "../../core/author/caller.ts";
-import { filesIn } from "../../core/author/file.ts";
-import { currentJobOf, withoutFeed } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { withMedia } from "../../core/tools/answers.ts";
-import { type HandleRequest, type JobHandles, promiseOf } from "../../core/tools/job-handles.ts";
-import { type CallToolResult, ErrorCode, ProtocolError, TASKS_EXTENSION } from "../../core/tools/mcp.ts";
-import { referringIn } from "../../core/tools/present.ts";
+import { type Caller, filesIn } from "../../core/author/index.ts";
+import { currentJobOf, type DurablePromise, type RemoteStore, withoutFeed } from "../../core/jobs/index.ts";
+import {
+  type CallToolResult,
+  ErrorCode,
+  type HandleRequest,
+  type JobHandles,
+  ProtocolError,
+  promiseOf,
+  referringIn,
+  TASKS_EXTENSION,
+  withMedia,
+} from "../../core/tools/index.ts";
 import type { EdgeLog } from "../../functions/http/log.ts";
 import { outageIn } from "../../functions/http/outage.ts";
 import { type DetailedTask, detailedTask } from "./task.ts";

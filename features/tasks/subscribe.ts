@@ -3,18 +3,29 @@
  * and reports each change of a resource.
  */
 import * as z from "zod";
-import { type CurrentJob, currentJobOf, doingOf } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { Settlement } from "../../core/jobs/settlements.ts";
-import { mayShow } from "../../core/jobs/status.ts";
-import { followPromises } from "../../core/jobs/waiting/follow.ts";
-import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { abilitiesOf, type DeclaredCapabilities } from "../../core/tools/abilities.ts";
-import { withMedia } from "../../core/tools/answers.ts";
-import { findPromise } from "../../core/tools/job-handles.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, ProtocolError, SERVER_INFO, SUBSCRIPTION_ID } from "../../core/tools/mcp.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
+import {
+  type CurrentJob,
+  currentJobOf,
+  type DurablePromise,
+  doingOf,
+  followPromises,
+  mayShow,
+  type RemoteStore,
+  type Settlement,
+} from "../../core/jobs/index.ts";
+import type { Channel } from "../../core/resonate/index.ts";
+import {
+  abilitiesOf,
+  CLIENT_CAPABILITIES,
+  type DeclaredCapabilities,
+  ErrorCode,
+  findPromise,
+  ProtocolError,
+  type RequestScope,
+  SERVER_INFO,
+  SUBSCRIPTION_ID,
+  withMedia,
+} from "../../core/tools/index.ts";
 import { eventStream, isStream } from "../../functions/http/event-stream.ts";
 import { missingTasksCapability, orUnavailable, type TaskService, withFiles } from "./service.ts";
 import { type Audience, type DetailedTask, detailedTask, MAX_RESOURCES, MAX_TASKS } from "./task.ts";

@@ -1,13 +1,16 @@
 /** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
 
-import { HOUR } from "../../core/author/context.ts";
-import { type CurrentJob, howToAnswer, inputRequestsOf, lineOf } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { RETENTION_TAG } from "../../core/resonate/codec.ts";
-import { answersOf } from "../../core/tools/answers.ts";
-import type { RpcFailure } from "../../core/tools/content.ts";
-import { type CallToolResult, ErrorCode } from "../../core/tools/mcp.ts";
-import { ANSWER_SUBJECT, presentJob } from "../../core/tools/present.ts";
+import { HOUR } from "../../core/author/index.ts";
+import { type CurrentJob, type DurablePromise, howToAnswer, inputRequestsOf, lineOf } from "../../core/jobs/index.ts";
+import { RETENTION_TAG } from "../../core/resonate/index.ts";
+import {
+  ANSWER_SUBJECT,
+  answersOf,
+  type CallToolResult,
+  ErrorCode,
+  presentJob,
+  type RpcFailure,
+} from "../../core/tools/index.ts";
 
 /** The name of {@link ProtocolFailure} errors: the class's own name is minified in a deployment. */
 const PROTOCOL_FAILURE = "ProtocolFailure";

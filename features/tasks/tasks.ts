@@ -1,9 +1,6 @@
 /** The Tasks extension: calls whose job clients follow as a task, and the methods for that. */
 import type { EdgeFeature } from "../../core/feature.ts";
-import type { CallFeature } from "../../core/tools/call-feature.ts";
-import { TASKS_EXTENSION } from "../../core/tools/mcp.ts";
-import type { Method } from "../../core/tools/method.ts";
-import { isInputRequired } from "../../core/tools/present.ts";
+import { type CallFeature, isInputRequired, type Method, TASKS_EXTENSION } from "../../core/tools/index.ts";
 import { taskMethods } from "./methods.ts";
 import { createTask, missingTasksCapability, type TaskService } from "./service.ts";
 

@@ -1,6 +1,5 @@
 /** Leaves out texts that repeat the structured content, for clients whose address of the server ends with `?text=once`. */
-import type { CallFeature } from "../../core/tools/call-feature.ts";
-import { isToolAnswer, type ToolAnswer } from "../../core/tools/present.ts";
+import { type CallFeature, isToolAnswer, type ToolAnswer } from "../../core/tools/index.ts";
 
 export const textOnce: CallFeature = {
   call: () => async (call, next) => {

@@ -1,7 +1,7 @@
 /** Makes requests parts of their callers' traces, and exports a span for each MCP request if there is a collector. */
-import { traceparentIn } from "../../core/author/trace-context.ts";
+import { traceparentIn } from "../../core/author/index.ts";
 import type { EdgeFeature } from "../../core/feature.ts";
-import type { RequestTrace } from "../../core/tools/request-scope.ts";
+import type { RequestTrace } from "../../core/tools/index.ts";
 import type { RequestSpan } from "./export-span.ts";
 
 /** `exportSpan`: sends the span of an MCP request; undefined if none are exported. */

@@ -1,6 +1,6 @@
 /** Sends the spans of requests to an OpenTelemetry collector: OTLP over HTTP, as JSON. */
-import { traceIdIn } from "../../core/author/trace-context.ts";
-import { pause } from "../../core/resonate/pacing/backoff.ts";
+import { traceIdIn } from "../../core/author/index.ts";
+import { pause } from "../../core/resonate/index.ts";
 
 /** The span of an MCP request. `began` is in milliseconds since the epoch. */
 export interface RequestSpan {

@@ -1,5 +1,5 @@
 /** Makes a span for each execution of a job, and exports it to an OpenTelemetry collector. */
-import { traceIdIn } from "../../core/author/trace-context.ts";
+import { traceIdIn } from "../../core/author/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 import { inSpan, spanOf } from "./spans.ts";
 

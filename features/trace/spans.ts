@@ -1,8 +1,8 @@
 /** Spans of a worker's work, by the interface of OpenTelemetry. */
 import { createHash } from "node:crypto";
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
-import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/author/index.ts";
+import type { PromiseRecord } from "../../core/resonate/index.ts";
 
 export const TRACER_NAME = "durable-mcp-edge-worker";
 

@@ -1,6 +1,6 @@
 /** Names the span that starts a job, so that the worker's spans are below it. */
-import { TRACE_TAG } from "../../core/author/trace-context.ts";
-import type { JobFeature } from "../../core/jobs/job-feature.ts";
+import { TRACE_TAG } from "../../core/author/index.ts";
+import type { JobFeature } from "../../core/jobs/index.ts";
 
 declare module "../../core/jobs/job-feature.ts" {
   interface Requester {

@@ -1,5 +1,5 @@
 /** Names the trace of a job in its log. */
-import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/author/trace-context.ts";
+import { TRACE_TAG, traceIdIn, traceparentIn } from "../../core/author/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
 
 /** Adds the id of the trace in which a job was started to its log lines. */

@@ -1,8 +1,6 @@
 /** Proxies requests for prompts, resources and the like to the upstream servers of the tools. */
 import type { EdgeFeature } from "../../core/feature.ts";
-import type { CallRequest } from "../../core/tools/call-feature.ts";
-import type { Method } from "../../core/tools/method.ts";
-import type { CallContext, ProxiedFeatures, Tool } from "../../core/tools/tool.ts";
+import type { CallContext, CallRequest, Method, ProxiedFeatures, Tool } from "../../core/tools/index.ts";
 
 interface Options {
   contextOf(request: CallRequest): CallContext;

@@ -1,5 +1,5 @@
 /** Which addresses may receive web hooks: public ones alone. The network checks at each delivery what a host name resolves to. */
-import { isPublicHost } from "../../core/author/public-address.ts";
+import { isPublicHost } from "../../core/author/index.ts";
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 

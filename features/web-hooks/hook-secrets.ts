@@ -1,4 +1,4 @@
-import { Sealing } from "../../core/resonate/sealing.ts";
+import { Sealing } from "../../core/resonate/index.ts";
 import type { Subscription } from "./hook-table.ts";
 
 /** The secrets that sign web hooks. They are stored encrypted if the deployment encrypts its state. */

@@ -1,7 +1,6 @@
 /** A caller's subscriptions by web hook, and the outstanding messages of each, in the SQL storage of its object. */
-import type { EventReader } from "../../core/jobs/job-events.ts";
-import type { PartTables } from "../../core/jobs/object-part.ts";
-import type { ObjectSql, SqlValue } from "../../core/resonate/object-storage.ts";
+import type { EventReader, PartTables } from "../../core/jobs/index.ts";
+import type { ObjectSql, SqlValue } from "../../core/resonate/index.ts";
 
 /** A subscription. Times are in milliseconds since the epoch. */
 export interface Subscription {

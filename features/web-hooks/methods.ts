@@ -1,11 +1,10 @@
 /** The methods of the Events extension by which clients subscribe by web hook. */
 import * as z from "zod";
-import type { Caller } from "../../core/author/caller.ts";
+import type { Caller } from "../../core/author/index.ts";
 import type { EdgeFeature } from "../../core/feature.ts";
-import type { EventQuery } from "../../core/jobs/job-events.ts";
-import type { Remote } from "../../core/resonate/object-calls.ts";
-import { type EventErrorCodes, eventError, invalidParams } from "../../core/tools/event-errors.ts";
-import type { Method } from "../../core/tools/method.ts";
+import type { EventQuery } from "../../core/jobs/index.ts";
+import type { Remote } from "../../core/resonate/index.ts";
+import { type EventErrorCodes, eventError, invalidParams, type Method } from "../../core/tools/index.ts";
 import { isSecret } from "../../functions/http/signed-post.ts";
 import type { Refusal, WebHookMethods } from "./requests.ts";
 

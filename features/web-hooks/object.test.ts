@@ -2,8 +2,8 @@
 import { expect, test, vi } from "vitest";
 import { childOf } from "../../core/resonate/codec.ts";
 import { feedEntryId, outputId } from "../../core/resonate/ids.ts";
-import { KEY, MINUTE, moveClock, subscribed } from "../../testing/stack/caller-deployment.ts";
-import { type OpenCallerObject, openCallerObject } from "../../testing/stack/caller-object.ts";
+import { KEY, MINUTE, moveClock, subscribed } from "../../test/support/caller-deployment.ts";
+import { type OpenCallerObject, openCallerObject } from "../../test/support/caller-object.ts";
 
 /** In minutes. */
 const DAY = 24 * 60;

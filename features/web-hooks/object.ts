@@ -1,10 +1,15 @@
 /** The web hooks of a caller: its subscriptions in the caller's object, and their delivery. */
-import type { Caller } from "../../core/author/caller.ts";
-import type { EventSource } from "../../core/jobs/job-events.ts";
-import type { ObjectPart, ObjectRecord, PartHost, PartTables } from "../../core/jobs/object-part.ts";
-import type { SubscriptionView } from "../../core/jobs/object-view.ts";
-import { pause } from "../../core/resonate/pacing/backoff.ts";
-import type { EventErrorCodes } from "../../core/tools/event-errors.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type {
+  EventSource,
+  ObjectPart,
+  ObjectRecord,
+  PartHost,
+  PartTables,
+  SubscriptionView,
+} from "../../core/jobs/index.ts";
+import { pause } from "../../core/resonate/index.ts";
+import type { EventErrorCodes } from "../../core/tools/index.ts";
 import { callbackProblem } from "./address.ts";
 import { hookTables } from "./hook-table.ts";
 import type { SubscriptionError, WebHookMethods } from "./requests.ts";

@@ -1,6 +1,6 @@
 /** What clients ask for about their subscriptions by web hook, and the answers. */
-import type { Caller } from "../../core/author/caller.ts";
-import type { EventQuery } from "../../core/jobs/job-events.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { EventQuery } from "../../core/jobs/index.ts";
 
 /** What a client subscribes to, and where it wants it delivered. */
 export interface HookRequest extends Omit<EventQuery, "limit"> {

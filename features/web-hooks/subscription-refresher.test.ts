@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { childOf } from "../../core/resonate/codec.ts";
 import { feedEntryId } from "../../core/resonate/ids.ts";
-import { KEY, MINUTE, moveClock, noting, subscribed } from "../../testing/stack/caller-deployment.ts";
+import { KEY, MINUTE, moveClock, noting, subscribed } from "../../test/support/caller-deployment.ts";
 
 /** In minutes. */
 const DAY = 24 * 60;

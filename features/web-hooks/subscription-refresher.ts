@@ -1,7 +1,6 @@
 /** Refreshes a caller's running jobs for the sake of its subscriptions, so that their events are found and delivered. */
-import { type EventSource, INTEREST_MS, JOB_ENDED } from "../../core/jobs/job-events.ts";
-import type { ObjectRecord } from "../../core/jobs/object-part.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { type EventSource, INTEREST_MS, JOB_ENDED, type ObjectRecord } from "../../core/jobs/index.ts";
+import type { PromiseRecord } from "../../core/resonate/index.ts";
 
 /** How many jobs one refresh reads. */
 const MAX_JOBS_REFRESHED = 40;

@@ -1,4 +1,4 @@
-import { jsonOf } from "../../core/resonate/json.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 import { type Failure, type Hook, post, readDocument } from "../../functions/http/signed-post.ts";
 
 /** A receiver that is about to be subscribed. */

@@ -2,11 +2,9 @@
  * Delivers a caller's events by web hook. All outstanding messages are in the object's storage: an attempt that a crash cuts
  * off is repeated under the same message id.
  */
-import type { Caller } from "../../core/author/caller.ts";
-import type { EventSource } from "../../core/jobs/job-events.ts";
-import type { SubscriptionView } from "../../core/jobs/object-view.ts";
-import type { ObjectSql } from "../../core/resonate/object-storage.ts";
-import { sha256Of } from "../../core/resonate/sha256.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { EventSource, SubscriptionView } from "../../core/jobs/index.ts";
+import { type ObjectSql, sha256Of } from "../../core/resonate/index.ts";
 import { type Outcome, post } from "../../functions/http/signed-post.ts";
 import { HookSecrets } from "./hook-secrets.ts";
 import { type Delivery, HookTable, NEVER, type Subscription } from "./hook-table.ts";

@@ -1,18 +1,20 @@
-import { formatMismatch, JOB_FORMAT_HEADER, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
 import {
   type Batch,
   callersOf,
+  formatMismatch,
+  JOB_FORMAT_HEADER,
+  JOB_FORMAT_VERSION,
+  type LineLog,
   MAX_REPORT,
   NO_OPERATORS_HEADER,
   REPORTS_PATH,
+  reasonOf,
   reportToken,
-} from "../../core/jobs/reports.ts";
-import type { WorkerReport } from "../../core/jobs/worker-report.ts";
-import { type WorkerState, WorkerStats } from "../../core/jobs/worker-stats.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { localId, splitKey } from "../../core/resonate/ids.ts";
+  type WorkerReport,
+  type WorkerState,
+  WorkerStats,
+} from "../../core/jobs/index.ts";
+import { localId, type PromiseRecord, type ResonateClient, splitKey } from "../../core/resonate/index.ts";
 
 /** The shortest time between two requests, and the longest one after failures. It doubles with each failure. */
 const MIN_INTERVAL_MS = 1_000;

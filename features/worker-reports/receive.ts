@@ -1,11 +1,17 @@
 /** Receives workers' reports: `POST /reports`, with the token that edge and workers derive from `VIEW_KEY`. */
 import * as z from "zod";
-import { JOB_FORMAT_HEADER, JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
-import { isReportToken, MAX_REPORT, NO_OPERATORS_HEADER, type ReportedJob } from "../../core/jobs/reports.ts";
-import { WAIT_STATES, type WorkerReport } from "../../core/jobs/worker-report.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
-import { readBytes } from "../../core/resonate/read-bytes.ts";
-import type { Visit } from "../../core/tools/route.ts";
+import {
+  isReportToken,
+  JOB_FORMAT_HEADER,
+  JOB_FORMAT_VERSION,
+  MAX_REPORT,
+  NO_OPERATORS_HEADER,
+  type ReportedJob,
+  WAIT_STATES,
+  type WorkerReport,
+} from "../../core/jobs/index.ts";
+import { jsonOf, readBytes } from "../../core/resonate/index.ts";
+import type { Visit } from "../../core/tools/index.ts";
 import { bearerIn } from "../../functions/auth/secret.ts";
 
 const Ids = z.record(z.string(), z.array(z.string())).default({});

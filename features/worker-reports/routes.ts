@@ -1,6 +1,6 @@
 /** The address at which workers report. */
-import { REPORTS_PATH } from "../../core/jobs/reports.ts";
-import type { Route } from "../../core/tools/route.ts";
+import { REPORTS_PATH } from "../../core/jobs/index.ts";
+import type { Route } from "../../core/tools/index.ts";
 import { limitTries, type RefusedTries } from "../../functions/http/refused-tries.ts";
 import type { ReportOptions } from "./receive.ts";
 

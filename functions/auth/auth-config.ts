@@ -1,6 +1,6 @@
 /** The bindings that configure authentication. */
 import * as z from "zod";
-import { jsonOf } from "../../core/resonate/json.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 
 /** The names of this machine in URLs, for which no certificate is needed. */
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];

@@ -1,8 +1,7 @@
 /** Authentication and authorization of callers. */
-import { callerOf } from "../../core/author/caller.ts";
-import { sha256Of } from "../../core/resonate/sha256.ts";
-import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
-import type { Access } from "../../core/tools/request-scope.ts";
+import { callerOf } from "../../core/author/index.ts";
+import { sha256Of } from "../../core/resonate/index.ts";
+import type { Access, OAuthProtectedResourceMetadata } from "../../core/tools/index.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig, type Token } from "./auth-config.ts";
 import type { OAuthVerifier } from "./oauth.ts";

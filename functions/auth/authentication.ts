@@ -1,6 +1,6 @@
 /** Establishes the caller of a request. */
-import { ANYONE } from "../../core/author/caller.ts";
-import type { Middleware, Visit } from "../../core/tools/route.ts";
+import { ANYONE } from "../../core/author/index.ts";
+import type { Middleware, Visit } from "../../core/tools/index.ts";
 import { clientAddress } from "../http/client-address.ts";
 import type { RefusedTries } from "../http/refused-tries.ts";
 import type { Auth } from "./auth.ts";

@@ -1,4 +1,4 @@
-import { type Caller, callerOf, keysOf } from "../../core/author/caller.ts";
+import { type Caller, callerOf, keysOf } from "../../core/author/index.ts";
 
 /**
  * Whether a caller is blocked by one of its names: its label in the log, the name of its static token, or the subject of its

@@ -8,7 +8,7 @@ import {
   type JWTVerifyOptions,
   jwtVerify,
 } from "jose";
-import { callerOf } from "../../core/author/caller.ts";
+import { callerOf } from "../../core/author/index.ts";
 import type { OAuthConfig } from "./auth-config.ts";
 import { oauthId } from "./blocked.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";

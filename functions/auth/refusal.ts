@@ -1,6 +1,6 @@
 /** The content of a token, and the responses to requests without an acceptable token. */
-import type { Caller } from "../../core/author/caller.ts";
-import type { OAuthProtectedResourceMetadata } from "../../core/tools/mcp.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { OAuthProtectedResourceMetadata } from "../../core/tools/index.ts";
 import type * as sdk from "../sdk.ts";
 
 /** The content of a verified access token. */

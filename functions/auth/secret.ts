@@ -1,4 +1,4 @@
-import { isSameSecret } from "../../core/resonate/same-secret.ts";
+import { isSameSecret } from "../../core/resonate/index.ts";
 
 /** A token as configuration lists it: the name of its holder (default: `operator`), and its SHA-256 in hexadecimal. */
 interface ListedToken {

@@ -1,6 +1,5 @@
 /** What a request says about a call besides its method and parameters. */
-import type { CallRequest } from "../../core/tools/call-feature.ts";
-import { LABELS_META, OWN_KEY_PATTERN } from "../../core/tools/mcp.ts";
+import { type CallRequest, LABELS_META, OWN_KEY_PATTERN } from "../../core/tools/index.ts";
 
 /** What a request's `_meta` says about a call. */
 export function callMetaIn({

@@ -1,6 +1,5 @@
 import * as z from "zod";
-import { jobNames } from "../../core/tools/arguments.ts";
-import { builtInTool } from "../../core/tools/tool.ts";
+import { builtInTool, jobNames } from "../../core/tools/index.ts";
 
 export const forgetJobs = builtInTool({
   name: "forget_jobs",

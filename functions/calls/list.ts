@@ -1,12 +1,30 @@
 import * as z from "zod";
-import type { Job } from "../../core/author/job.ts";
-import { activityOf, currentJobOf } from "../../core/jobs/current-job.ts";
-import { listJobs as jobsOf } from "../../core/jobs/list-jobs.ts";
-import { type Cursor, cursorIn, type OwnJob, type OwnStep, textOf, wordsOf } from "../../core/jobs/own-jobs.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { JobStatus, JobView, stateOf, viewOf } from "../../core/jobs/status.ts";
-import { costOf, MAX_ANSWER, withShortestTexts } from "../../core/tools/results.ts";
-import { builtInTool, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
+import type { Job } from "../../core/author/index.ts";
+import {
+  activityOf,
+  type Cursor,
+  currentJobOf,
+  cursorIn,
+  JobStatus,
+  JobView,
+  listJobs as jobsOf,
+  type OwnJob,
+  type OwnStep,
+  type RemoteStore,
+  stateOf,
+  textOf,
+  viewOf,
+  wordsOf,
+} from "../../core/jobs/index.ts";
+import {
+  builtInTool,
+  costOf,
+  MAX_ANSWER,
+  refusal,
+  type Tool,
+  ToolError,
+  withShortestTexts,
+} from "../../core/tools/index.ts";
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;

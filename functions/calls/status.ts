@@ -1,43 +1,48 @@
 import * as z from "zod";
-import { referringPart } from "../../core/author/file.ts";
-import { activityOf, type CurrentJob, countOf, currentJobOf, lineOf } from "../../core/jobs/current-job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { partialOf } from "../../core/jobs/feed/partial.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { newerGeneration } from "../../core/jobs/start.ts";
+import { referringPart } from "../../core/author/index.ts";
 import {
+  activityOf,
+  awaitSettled,
+  type CurrentJob,
+  countOf,
+  currentJobOf,
+  type DurablePromise,
   JobStatus,
   JobView,
   Json,
+  lineOf,
+  newerGeneration,
   Partial,
+  partialOf,
+  type RemoteStore,
   ResultSummary,
   statusOf,
   undecryptableView,
   viewOf,
   WaitingFor,
-} from "../../core/jobs/status.ts";
-import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
-import { partsIn } from "../../core/resonate/codec.ts";
-import { undecryptableIn } from "../../core/resonate/connection/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { answersOf, viewOfRange, withMedia } from "../../core/tools/answers.ts";
-import { jobNames } from "../../core/tools/arguments.ts";
-import { PROGRESS_INTERVAL_MS } from "../../core/tools/job-tool.ts";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
-import { ANSWER_SUBJECT } from "../../core/tools/present.ts";
+} from "../../core/jobs/index.ts";
+import { type PromiseRecord, partsIn, undecryptableIn } from "../../core/resonate/index.ts";
 import {
+  ANSWER_SUBJECT,
+  answersOf,
   arrange,
+  builtInTool,
+  type CallToolResult,
   costOf,
   cutToLimit,
+  jobNames,
   linksTo,
   MAX_ANSWER,
   MAX_MEDIA,
   noteOn,
   type PartialView,
+  PROGRESS_INTERVAL_MS,
   type Selection,
+  type ToolContext,
+  viewOfRange,
+  withMedia,
   withShortestTexts,
-} from "../../core/tools/results.ts";
-import { builtInTool, type ToolContext } from "../../core/tools/tool.ts";
+} from "../../core/tools/index.ts";
 
 /** In seconds. The default is below the minute after which common clients give up a call. */
 const DEFAULT_TIMEOUT = 45;

@@ -1,15 +1,27 @@
 /** Calls tools: what each call has around it, and the words for its errors. */
 import { around } from "../../core/around.ts";
-import { NotStarted } from "../../core/author/job.ts";
-import { SearchRefused } from "../../core/resonate/connection/failures.ts";
-import { abilitiesOf } from "../../core/tools/abilities.ts";
-import { check } from "../../core/tools/arguments.ts";
-import type { CallFeature, CallRequest, CallResult, ToolCall } from "../../core/tools/call-feature.ts";
-import { callerJobs } from "../../core/tools/caller-jobs.ts";
-import { type CallToolResult, ErrorCode, ProtocolError, type ToolAnnotations } from "../../core/tools/mcp.ts";
-import { ANSWER_SUBJECT, isToolAnswer } from "../../core/tools/present.ts";
-import type { Access } from "../../core/tools/request-scope.ts";
-import { type CallContext, refusal, type Tool, ToolError } from "../../core/tools/tool.ts";
+import { NotStarted } from "../../core/author/index.ts";
+import { SearchRefused } from "../../core/resonate/index.ts";
+import {
+  type Access,
+  ANSWER_SUBJECT,
+  abilitiesOf,
+  type CallContext,
+  type CallFeature,
+  type CallRequest,
+  type CallResult,
+  type CallToolResult,
+  callerJobs,
+  check,
+  ErrorCode,
+  isToolAnswer,
+  ProtocolError,
+  refusal,
+  type Tool,
+  type ToolAnnotations,
+  type ToolCall,
+  ToolError,
+} from "../../core/tools/index.ts";
 import { type EdgeLog, printable } from "../http/log.ts";
 import { outageIn } from "../http/outage.ts";
 

@@ -1,5 +1,5 @@
-import type { Caller } from "../../core/author/caller.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
+import type { Caller } from "../../core/author/index.ts";
+import type { RemoteStore } from "../../core/jobs/index.ts";
 import type {
   LimitReached,
   RequestBound,
@@ -7,8 +7,8 @@ import type {
   RequestLog,
   RequestScope,
   StreamSlot,
-} from "../../core/tools/request-scope.ts";
-import type { Visit } from "../../core/tools/route.ts";
+  Visit,
+} from "../../core/tools/index.ts";
 import { isStream, MAX_STREAM_MS } from "./event-stream.ts";
 
 /** The request of an admitted caller, within the bounds that middleware has set. */

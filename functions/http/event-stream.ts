@@ -1,5 +1,5 @@
 /** Server-sent event streams: they keep the connection alive, end in time and hold a slot of their caller. */
-import type { StreamTerms } from "../../core/tools/request-scope.ts";
+import type { StreamTerms } from "../../core/tools/index.ts";
 
 /**
  * How often a stream sends a keep-alive, in milliseconds. Writing is the only way to notice that a caller has left, so this

@@ -1,5 +1,5 @@
 /** Limits of what callers may ask for in a period, and the words for those who exceed them. */
-import type { LimitReached } from "../../core/tools/request-scope.ts";
+import type { LimitReached } from "../../core/tools/index.ts";
 
 /** The period of limits, in seconds. */
 export const PERIOD_SECONDS = 60;

@@ -1,5 +1,5 @@
 /** Which host names a request may be addressed to, and which pages it may come from. */
-import type { Middleware } from "../../core/tools/route.ts";
+import type { Middleware } from "../../core/tools/index.ts";
 
 /**
  * Refuses requests to host names other than these: a web page can make its own name resolve to this machine (DNS rebinding).

@@ -1,4 +1,4 @@
-import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
+import { ResonateRefused, ResonateUnavailable } from "../../core/resonate/index.ts";
 import type { EdgeLog } from "./log.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { RouteHandler } from "../../core/tools/route.ts";
+import type { ResonateClient } from "../../core/resonate/index.ts";
+import type { RouteHandler } from "../../core/tools/index.ts";
 import { SharedValue } from "./shared-value.ts";
 
 /** How long the readiness of the Resonate server is cached, in milliseconds. */

@@ -1,4 +1,4 @@
-import type { Middleware, Visit } from "../../core/tools/route.ts";
+import type { Middleware, Visit } from "../../core/tools/index.ts";
 
 /** The response with which one of these refuses a request, outside of a route; undefined if all pass it on. */
 export async function refusalBy([first, ...others]: readonly Middleware[], c: Visit): Promise<Response | undefined> {

@@ -1,4 +1,4 @@
-import type { Middleware } from "../../core/tools/route.ts";
+import type { Middleware } from "../../core/tools/index.ts";
 import { clientAddress } from "./client-address.ts";
 import { Counts, limitedResponse, tooManyRequests } from "./limits.ts";
 

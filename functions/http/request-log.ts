@@ -1,6 +1,5 @@
-import { traceIdIn } from "../../core/author/trace-context.ts";
-import type { RequestEntry, RequestLog, RequestTrace } from "../../core/tools/request-scope.ts";
-import type { Middleware } from "../../core/tools/route.ts";
+import { traceIdIn } from "../../core/author/index.ts";
+import type { Middleware, RequestEntry, RequestLog, RequestTrace } from "../../core/tools/index.ts";
 import { type EdgeLog, printable } from "./log.ts";
 
 /** A request id of Cloudflare. Ids that clients choose are not adopted. */

@@ -1,5 +1,5 @@
 /** Sends web hooks, signed according to Standard Webhooks. */
-import { base64ToBytes, bytesToBase64 } from "../../core/resonate/base64.ts";
+import { base64ToBytes, bytesToBase64 } from "../../core/resonate/index.ts";
 
 /** How long a receiver may take to answer. */
 const RECEIVER_TIMEOUT_MS = 5_000;

@@ -8,11 +8,17 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import type { Era } from "../../core/feature.ts";
-import { abilitiesOf, type DeclaredCapabilities } from "../../core/tools/abilities.ts";
-import type { CallRequest } from "../../core/tools/call-feature.ts";
-import { CLIENT_CAPABILITIES, ErrorCode, LOG_LEVEL, ProtocolError } from "../../core/tools/mcp.ts";
-import { isInputRequired } from "../../core/tools/present.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
+import {
+  abilitiesOf,
+  type CallRequest,
+  CLIENT_CAPABILITIES,
+  type DeclaredCapabilities,
+  ErrorCode,
+  isInputRequired,
+  LOG_LEVEL,
+  ProtocolError,
+  type RequestScope,
+} from "../../core/tools/index.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
 import { boundedStream, KEEP_ALIVE_MS } from "../http/event-stream.ts";
 import { MAX_BODY } from "./body.ts";

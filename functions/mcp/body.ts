@@ -1,7 +1,6 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { isTooDeep, jsonOf, MAX_DEPTH } from "../../core/resonate/json.ts";
-import { BODY_TIMEOUT_MS, readBytes } from "../../core/resonate/read-bytes.ts";
+import { BODY_TIMEOUT_MS, isTooDeep, jsonOf, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;

@@ -1,6 +1,5 @@
 import type { EdgeFeature } from "../../core/feature.ts";
-import type { Message, Method } from "../../core/tools/method.ts";
-import type { RequestCost, RequestScope } from "../../core/tools/request-scope.ts";
+import type { Message, Method, RequestCost, RequestScope } from "../../core/tools/index.ts";
 import type { createSdk } from "./answer-with-sdk.ts";
 import { invalidRequest, notAllowed, readBody } from "./body.ts";
 import { CallsInFlight } from "./in-flight.ts";

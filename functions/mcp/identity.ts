@@ -1,5 +1,5 @@
 import type { EdgeFeature, Era } from "../../core/feature.ts";
-import type { Tool } from "../../core/tools/tool.ts";
+import type { Tool } from "../../core/tools/index.ts";
 
 /** How the tools of this deployment are meant to be used. */
 export function instructionsOf(tools: readonly Tool[], own: string | undefined): string {

@@ -3,7 +3,7 @@
  * the call is found by its caller, its client's `User-Agent` and the request's id. A call in another isolate is not found, and
  * continues.
  */
-import type { RequestScope } from "../../core/tools/request-scope.ts";
+import type { RequestScope } from "../../core/tools/index.ts";
 
 export class CallsInFlight {
   readonly #calls = new Map<string, Set<AbortController>>();

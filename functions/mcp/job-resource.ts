@@ -3,10 +3,17 @@
  * paging, so the address says which part of a large result is wanted. Callers see their own jobs, as everywhere.
  */
 import * as z from "zod";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { viewOfRange } from "../../core/tools/answers.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { arrange, cutToLimit, limitOf, type Selection, uriOf } from "../../core/tools/results.ts";
+import type { RemoteStore } from "../../core/jobs/index.ts";
+import {
+  arrange,
+  cutToLimit,
+  ErrorCode,
+  limitOf,
+  ProtocolError,
+  type Selection,
+  uriOf,
+  viewOfRange,
+} from "../../core/tools/index.ts";
 import { printable } from "../http/log.ts";
 
 /** How long a client may cache a job that has ended, in milliseconds. */

@@ -4,9 +4,16 @@
  * accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
  */
 import * as z from "zod";
-import { abilitiesOf } from "../../core/tools/abilities.ts";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_REVISION, PROTOCOL_VERSION_META } from "../../core/tools/mcp.ts";
-import type { Message, Plain, PlainForm } from "../../core/tools/method.ts";
+import {
+  abilitiesOf,
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  type Message,
+  type Plain,
+  type PlainForm,
+  PROTOCOL_REVISION,
+  PROTOCOL_VERSION_META,
+} from "../../core/tools/index.ts";
 
 /** The revisions with a handshake. */
 export const LegacyRevision = z.enum(["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]);

@@ -3,12 +3,16 @@
  * transport cost several times as much as the call itself.
  */
 import type { EdgeFeature } from "../../core/feature.ts";
-import { isRecord } from "../../core/resonate/json.ts";
-import type { DeclaredCapabilities } from "../../core/tools/abilities.ts";
-import type { Identity } from "../../core/tools/identity.ts";
-import { ErrorCode, PROTOCOL_REVISION, ProtocolError } from "../../core/tools/mcp.ts";
-import type { Method } from "../../core/tools/method.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
+import { isRecord } from "../../core/resonate/index.ts";
+import {
+  type DeclaredCapabilities,
+  ErrorCode,
+  type Identity,
+  type Method,
+  PROTOCOL_REVISION,
+  ProtocolError,
+  type RequestScope,
+} from "../../core/tools/index.ts";
 import type { ToolCalls } from "../calls/tool-calls.ts";
 import { capabilities, LIST_CACHE, listsOf } from "./identity.ts";
 import type { CallsInFlight } from "./in-flight.ts";

@@ -1,7 +1,12 @@
 /** JSON-RPC responses to plain requests. */
-import { ErrorCode, ProtocolError, SERVER_INFO } from "../../core/tools/mcp.ts";
-import type { Message, Plain } from "../../core/tools/method.ts";
-import { isInputRequired } from "../../core/tools/present.ts";
+import {
+  ErrorCode,
+  isInputRequired,
+  type Message,
+  type Plain,
+  ProtocolError,
+  SERVER_INFO,
+} from "../../core/tools/index.ts";
 
 /** The answers of a server that describes itself so. */
 export class Responder {

@@ -1,12 +1,16 @@
 /** The method `tools/call`. A tool that waits is answered with a stream, by the SDK if the tool may ask its caller something. */
-import { isRecord } from "../../core/resonate/json.ts";
-import { abilitiesOf } from "../../core/tools/abilities.ts";
-import { jobNames } from "../../core/tools/arguments.ts";
-import type { CallRequest } from "../../core/tools/call-feature.ts";
-import { CLIENT_CAPABILITIES } from "../../core/tools/mcp.ts";
-import type { Method, MethodRequest, Plain } from "../../core/tools/method.ts";
-import type { RequestScope } from "../../core/tools/request-scope.ts";
-import type { Tool } from "../../core/tools/tool.ts";
+import { isRecord } from "../../core/resonate/index.ts";
+import {
+  abilitiesOf,
+  type CallRequest,
+  CLIENT_CAPABILITIES,
+  jobNames,
+  type Method,
+  type MethodRequest,
+  type Plain,
+  type RequestScope,
+  type Tool,
+} from "../../core/tools/index.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
 import type { ToolCalls } from "../calls/tool-calls.ts";
 import { eventStream } from "../http/event-stream.ts";

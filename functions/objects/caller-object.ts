@@ -1,7 +1,15 @@
 /** An object of a deployment: opens the parts of its role, answers calls of their methods, and does what is due at its alarm. */
-import type { ObjectPart, PartHost } from "../../core/jobs/object-part.ts";
-import { type Answer, answered, type ObjectCalls, splitRole } from "../../core/resonate/object-calls.ts";
-import { type ObjectSchema, ObjectSql, type ObjectStorage, openSchemas } from "../../core/resonate/object-storage.ts";
+import type { ObjectPart, PartHost } from "../../core/jobs/index.ts";
+import {
+  type Answer,
+  answered,
+  type ObjectCalls,
+  type ObjectSchema,
+  ObjectSql,
+  type ObjectStorage,
+  openSchemas,
+  splitRole,
+} from "../../core/resonate/index.ts";
 
 /** The state that the platform gives an object. */
 export interface ObjectState {

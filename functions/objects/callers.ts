@@ -1,7 +1,13 @@
 /** The edge's side of a deployment's objects. */
-import type { CallerLimits, CallerRecord, CallerRecords } from "../../core/jobs/caller-record.ts";
-import { CALLER_ROLE, objectName } from "../../core/resonate/object-address.ts";
-import { type CallableObjects, methodsInRole, type Remote, resultOf } from "../../core/resonate/object-calls.ts";
+import type { CallerLimits, CallerRecord, CallerRecords } from "../../core/jobs/index.ts";
+import {
+  CALLER_ROLE,
+  type CallableObjects,
+  methodsInRole,
+  objectName,
+  type Remote,
+  resultOf,
+} from "../../core/resonate/index.ts";
 import type { RecordMethods } from "./job-record.ts";
 
 /**

@@ -7,7 +7,7 @@ import { childOf, encodeValue } from "../../core/resonate/codec.ts";
 import { cleanUpId, storedMarkId } from "../../core/resonate/ids.ts";
 import { resultOf } from "../../core/resonate/object-calls.ts";
 import { STORED_HEADER } from "../../core/resonate/size.ts";
-import { BEGAN, deployCaller, KEY, MINUTE, moveClock } from "../../testing/stack/caller-deployment.ts";
+import { BEGAN, deployCaller, KEY, MINUTE, moveClock } from "../../test/support/caller-deployment.ts";
 
 const RUNS = 60 * Number(process.env.FUZZ_TIMES ?? 1);
 

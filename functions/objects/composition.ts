@@ -1,17 +1,16 @@
 /** The parts of a deployment's objects, by role: an object opens those of its role, in this order. */
-import type { Caller } from "../../core/author/caller.ts";
-import { isPublicHost } from "../../core/author/public-address.ts";
-import type { CallerRecords } from "../../core/jobs/caller-record.ts";
-import { ProgressFeeds } from "../../core/jobs/feed/progress-feeds.ts";
-import type { ObjectPart } from "../../core/jobs/object-part.ts";
-import { RemoteStore } from "../../core/jobs/remote-store.ts";
-import { retentionOf } from "../../core/jobs/retention.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import { CALLER_ROLE, CALLERS_ROLE, OPERATORS_ROLE } from "../../core/resonate/object-address.ts";
-import type { Remote } from "../../core/resonate/object-calls.ts";
-import { MAX_JOB_BYTES } from "../../core/resonate/size.ts";
-import { EVENT_ERROR_CODES } from "../../core/tools/event-errors.ts";
+import { type Caller, isPublicHost } from "../../core/author/index.ts";
+import { type CallerRecords, type ObjectPart, ProgressFeeds, RemoteStore, retentionOf } from "../../core/jobs/index.ts";
+import {
+  CALLER_ROLE,
+  CALLERS_ROLE,
+  endpointOf,
+  MAX_JOB_BYTES,
+  OPERATORS_ROLE,
+  type Remote,
+  ResonateClient,
+} from "../../core/resonate/index.ts";
+import { EVENT_ERROR_CODES } from "../../core/tools/index.ts";
 import { CallerList, type CallerListMethods } from "../../features/backup/list.ts";
 import { type BackupMethods, backup } from "../../features/backup/object.ts";
 import { blockedCallers } from "../../features/blocked-callers/object.ts";

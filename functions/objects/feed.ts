@@ -1,7 +1,6 @@
 /** Subscribes to settlements at the deployment's listeners: see `listener.ts`. */
-import type { SettlementChannel, SettlementSource } from "../../core/jobs/settlements.ts";
-import { ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type { SettlementChannel, SettlementSource } from "../../core/jobs/index.ts";
+import { type PromiseRecord, ResonateUnavailable } from "../../core/resonate/index.ts";
 
 /**
  * How many listeners a deployment has, each with one connection to the Resonate server. A caller always has the same listener,

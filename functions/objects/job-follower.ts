@@ -1,9 +1,10 @@
-import type { RecordedJobs } from "../../core/jobs/object-part.ts";
-import type { SettlementChannel, SettlementSource } from "../../core/jobs/settlements.ts";
-import { followPromises } from "../../core/jobs/waiting/follow.ts";
-import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
-import { isRoot, rootOf } from "../../core/resonate/ids.ts";
+import {
+  followPromises,
+  type RecordedJobs,
+  type SettlementChannel,
+  type SettlementSource,
+} from "../../core/jobs/index.ts";
+import { type Channel, isRoot, ResonateUnavailable, rootOf } from "../../core/resonate/index.ts";
 import type { JobPromise, JobRefresher } from "./job-refresher.ts";
 
 /** How many jobs are listened to at once. If there are more, each look also reads some of them. */

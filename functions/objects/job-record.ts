@@ -2,21 +2,20 @@
  * The record of one caller of a deployment. Quota and list are derived, and the promises decide: looks at them correct a lost
  * storage, a reservation whose edge died before it created the promise, and an end that was not reported.
  */
-import type {
-  CallerLimits,
-  ListedJob,
-  ListQuery,
-  ObservedJob,
-  ReserveAnswer,
-  StartedJob,
-} from "../../core/jobs/caller-record.ts";
-import { Names } from "../../core/jobs/names.ts";
-import type { ObjectPart, ObjectRecord, PartHost } from "../../core/jobs/object-part.ts";
-import type { ReportedJob } from "../../core/jobs/reports.ts";
-import { getOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { type Answer, answered } from "../../core/resonate/object-calls.ts";
+import {
+  type CallerLimits,
+  type ListedJob,
+  type ListQuery,
+  Names,
+  type ObjectPart,
+  type ObjectRecord,
+  type ObservedJob,
+  type PartHost,
+  type ReportedJob,
+  type ReserveAnswer,
+  type StartedJob,
+} from "../../core/jobs/index.ts";
+import { type Answer, answered, getOf, type PromiseRecord, type ResonateClient } from "../../core/resonate/index.ts";
 import { JobRefresher, MAX_JOBS_REFRESHED } from "./job-refresher.ts";
 import { JobTable, RECORD_TABLES } from "./job-table.ts";
 import { Recovery } from "./recovery.ts";

@@ -1,14 +1,18 @@
 /** Keeps the record of a caller's jobs correct: reads their promises, and records how they look. */
 
-import { type ObservedJob, type StartedJob, startedJob } from "../../core/jobs/caller-record.ts";
-import type { ReportedJob } from "../../core/jobs/reports.ts";
-import { getOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { undecryptableIn } from "../../core/resonate/connection/failures.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { cleanUpId, isRoot, storedMarkId } from "../../core/resonate/ids.ts";
-import { markedBytes, reportedBytesIn } from "../../core/resonate/size.ts";
+import { type ObservedJob, type ReportedJob, type StartedJob, startedJob } from "../../core/jobs/index.ts";
+import {
+  type Channel,
+  cleanUpId,
+  getOf,
+  isRoot,
+  markedBytes,
+  type PromiseRecord,
+  type ResonateClient,
+  reportedBytesIn,
+  storedMarkId,
+  undecryptableIn,
+} from "../../core/resonate/index.ts";
 import { type JobTable, SIZE_CHECK_INTERVAL_MS } from "./job-table.ts";
 
 /** How many promises are read before a start is refused, and in an alarm. */

@@ -1,16 +1,16 @@
 /** A caller's jobs in the SQL storage of its Durable Object. All methods are synchronous. */
-import type {
-  CallerLimits,
-  ListedJob,
-  ListQuery,
-  ObservedJob,
-  ReserveAnswer,
-  StartedJob,
-} from "../../core/jobs/caller-record.ts";
-import type { PartTables, RecordedJobs } from "../../core/jobs/object-part.ts";
-import { wordsOf } from "../../core/jobs/own-jobs.ts";
-import { GENERATION_SEPARATOR, idsFrom } from "../../core/resonate/ids.ts";
-import type { ObjectSql, Row, SqlValue } from "../../core/resonate/object-storage.ts";
+import {
+  type CallerLimits,
+  type ListedJob,
+  type ListQuery,
+  type ObservedJob,
+  type PartTables,
+  type RecordedJobs,
+  type ReserveAnswer,
+  type StartedJob,
+  wordsOf,
+} from "../../core/jobs/index.ts";
+import { GENERATION_SEPARATOR, idsFrom, type ObjectSql, type Row, type SqlValue } from "../../core/resonate/index.ts";
 
 /** Which schedule has started a job. `schedule` is the name of its first generation. */
 const FIRINGS_TABLE = `CREATE TABLE firings (job TEXT PRIMARY KEY, schedule TEXT NOT NULL) STRICT;

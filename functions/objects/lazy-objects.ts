@@ -1,6 +1,6 @@
 /** The classes of a Worker's Durable Objects besides the listener. Their code is loaded when an object is first used. */
-import type { Implementation } from "../../core/author/implement.ts";
-import type { ObjectCalls } from "../../core/resonate/object-calls.ts";
+import type { Implementation } from "../../core/author/index.ts";
+import type { ObjectCalls } from "../../core/resonate/index.ts";
 import { DurableObject } from "./durable-object.ts";
 
 /** What the runtime calls of an object: its one remote method, its requests and its alarms. */

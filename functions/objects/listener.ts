@@ -1,10 +1,14 @@
-import { type CallerRecord, startedJob } from "../../core/jobs/caller-record.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { Channel } from "../../core/resonate/connection/connections.ts";
-import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import { ResonateUnavailable } from "../../core/resonate/connection/failures.ts";
-import type { Message, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { isRoot, rootOf } from "../../core/resonate/ids.ts";
+import { type CallerRecord, startedJob } from "../../core/jobs/index.ts";
+import {
+  type Channel,
+  endpointOf,
+  isRoot,
+  type Message,
+  type PromiseRecord,
+  ResonateClient,
+  ResonateUnavailable,
+  rootOf,
+} from "../../core/resonate/index.ts";
 import { readConfig } from "../config.ts";
 import { callersOf } from "./callers.ts";
 import { DurableObject, RpcTarget } from "./durable-object.ts";

@@ -2,12 +2,8 @@
  * Begins the record of a caller, and finds the jobs again of one whose object has lost its storage. A promise marks that the record
  * was begun. Every step is bounded.
  */
-import { startedJob } from "../../core/jobs/caller-record.ts";
-import { searchPage } from "../../core/jobs/own-jobs.ts";
-import { childOf, getOf } from "../../core/resonate/codec.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { SearchRefused } from "../../core/resonate/connection/failures.ts";
-import { recordMarkId, rootOf } from "../../core/resonate/ids.ts";
+import { searchPage, startedJob } from "../../core/jobs/index.ts";
+import { childOf, getOf, type ResonateClient, recordMarkId, rootOf, SearchRefused } from "../../core/resonate/index.ts";
 import type { JobTable } from "./job-table.ts";
 
 /** How often a failing search is tried. */

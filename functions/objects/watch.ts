@@ -1,5 +1,5 @@
 /** Follows a caller's jobs while somebody wants to know how they end. */
-import type { ObjectPart } from "../../core/jobs/object-part.ts";
+import type { ObjectPart } from "../../core/jobs/index.ts";
 import { type FollowerOptions, JobFollower } from "./job-follower.ts";
 
 export class Watch implements ObjectPart {

@@ -1,9 +1,4 @@
-import {
-  fetchFrom,
-  type ObjectAddress,
-  type ResonateNamespace,
-  withLocation,
-} from "../../core/resonate/object-address.ts";
+import { fetchFrom, type ObjectAddress, type ResonateNamespace, withLocation } from "../../core/resonate/index.ts";
 
 /**
  * Forwards a container's requests to `http://resonate/` to the Resonate object, so that the worker needs no secret and no

@@ -1,10 +1,5 @@
 /** Wakes the containers when jobs wait, and tells when they may sleep. */
-import {
-  fetchFrom,
-  type ObjectAddress,
-  type ResonateNamespace,
-  withLocation,
-} from "../../core/resonate/object-address.ts";
+import { fetchFrom, type ObjectAddress, type ResonateNamespace, withLocation } from "../../core/resonate/index.ts";
 
 export interface WakeEnv extends ObjectAddress {
   WORKER: { getByName(name: string): { fetch(url: string): Promise<Response> } };

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Server } from "../../core/tools/host-setups.ts";
+import type { Server } from "../../core/tools/index.ts";
 import { until } from "../../testing/stack/program.ts";
 import { type Home, makeHome } from "./home.ts";
 import type { Host } from "./host-table.ts";

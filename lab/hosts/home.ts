@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { execa } from "execa";
-import { hostSetups, type Server } from "../../core/tools/host-setups.ts";
+import { hostSetups, type Server } from "../../core/tools/index.ts";
 import { type Host, writeFiles } from "./host-table.ts";
 
 /** A host in its own home folder, set up with a server and a model. */

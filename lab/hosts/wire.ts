@@ -1,7 +1,7 @@
 import { serve } from "@hono/node-server";
 import { Hono } from "hono";
 import { proxy } from "hono/proxy";
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META } from "../../core/tools/mcp.ts";
+import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION_META } from "../../core/tools/index.ts";
 
 /** An MCP message from a host, and its answer. */
 export interface Exchange {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 import PQueue from "p-queue";
-import { journalEntryId } from "../../core/resonate/ids.ts";
+import { journalEntryId } from "../../core/resonate/index.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { storedJobs } from "../../test/support/stored.ts";

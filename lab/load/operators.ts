@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { reportToken } from "../../core/jobs/reports.ts";
+import { reportToken } from "../../core/jobs/index.ts";
 import { operatorAt, startOperated } from "../../test/operate/support.ts";
 
 const { values } = parseArgs({ options: { jobs: { type: "string", default: "1000000" } } });

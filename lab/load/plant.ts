@@ -4,7 +4,7 @@ import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Codec, type PromiseRecord } from "@resonatehq/sdk";
-import { journalEntryId } from "../../core/resonate/ids.ts";
+import { journalEntryId } from "../../core/resonate/index.ts";
 import { openDatabase } from "../../server/node/database.ts";
 import type { Resonate } from "../../test/support/resonate.ts";
 import { until } from "../../testing/stack/program.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { sum } from "simple-statistics";
-import { callerOf } from "../../core/author/caller.ts";
+import { callerOf } from "../../core/author/index.ts";
 import { bearerBindings } from "../../test/auth/support.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";

@@ -1,6 +1,6 @@
 /** The content of a card. */
 import { useMemo, useState } from "hono/jsx/dom";
-import type { View } from "../../core/author/view.ts";
+import type { View } from "../../core/author/index.ts";
 import type { drawChart } from "../chart/chart.ts";
 import { Chart } from "../chart/frame.tsx";
 import { type FileSource, Files } from "../job/files.tsx";

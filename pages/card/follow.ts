@@ -1,5 +1,5 @@
 /** Follows one job until its end: finds it, polls it and reports its states. */
-import { type CallToolResult, JOB_META } from "../../core/tools/mcp.ts";
+import { type CallToolResult, JOB_META } from "../../core/tools/index.ts";
 import { ResultTooLarge } from "../lib/read-result.ts";
 import type { Host } from "./host.ts";
 import { call, type Job, resultOf, wordsOf } from "./job.ts";

@@ -5,7 +5,7 @@ import type {
   McpUiToolCancelledNotification,
   McpUiToolInputNotification,
 } from "@modelcontextprotocol/ext-apps";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
+import type { CallToolResult } from "../../core/tools/index.ts";
 
 const REVISION = "2026-01-26";
 

@@ -1,9 +1,7 @@
 /** Access to jobs from a card, through the calls that its host makes for it. */
-import type { View } from "../../core/author/view.ts";
-import type { Latest } from "../../core/jobs/feed/partial.ts";
-import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
-import type { JobView } from "../../core/jobs/status.ts";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
+import type { View } from "../../core/author/index.ts";
+import type { FeedEntry, JobView, Latest } from "../../core/jobs/index.ts";
+import type { CallToolResult } from "../../core/tools/index.ts";
 import type { FileSummary } from "../job/files.tsx";
 import { readResult } from "../lib/read-result.ts";
 import type { FormSchema } from "../lib/server.ts";

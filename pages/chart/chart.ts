@@ -5,7 +5,7 @@
 import "./language.ts";
 
 import uPlot from "uplot";
-import type { ChartView } from "../../core/author/view.ts";
+import type { ChartView } from "../../core/author/index.ts";
 import { type Columns, columnsOf } from "./columns.ts";
 
 const heightOf = (width: number): number => Math.round(Math.min(380, Math.max(220, width * 0.45)));

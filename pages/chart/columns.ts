@@ -1,5 +1,5 @@
 /** The columns of a result that a view shows, for the chart, the table beneath it and the CSV. */
-import type { ChartView } from "../../core/author/view.ts";
+import type { ChartView } from "../../core/author/index.ts";
 
 /** A column, with one value for each day or moment. */
 interface Column {

@@ -1,5 +1,5 @@
 import { type FC, useEffect, useRef } from "hono/jsx/dom";
-import type { ChartView } from "../../core/author/view.ts";
+import type { ChartView } from "../../core/author/index.ts";
 import type { drawChart } from "./chart.ts";
 
 /** Loads the code that draws charts, which only pages and cards with a chart need. */

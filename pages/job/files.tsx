@@ -1,7 +1,7 @@
 /** The files of a job. Images, sound, tables and text are shown, and every file can be downloaded. */
 import { csvParseRows, tsvParseRows } from "d3-dsv";
 import { type Child, type FC, useEffect, useState } from "hono/jsx/dom";
-import { type FileReference, isText, sizeInWords } from "../../core/author/file.ts";
+import { type FileReference, isText, sizeInWords } from "../../core/author/index.ts";
 import { Chart, type LoadChart } from "../chart/frame.tsx";
 import { Scroll, Section, Table } from "../lib/components.tsx";
 import { chartOf } from "./rows.ts";

@@ -1,5 +1,5 @@
 import type { FC } from "hono/jsx/dom";
-import type { Latest } from "../../core/jobs/feed/partial.ts";
+import type { Latest } from "../../core/jobs/index.ts";
 import { Tree } from "./tree.tsx";
 
 /** The partial results of a running job, newest first. */

@@ -1,5 +1,5 @@
 import { type FC, useState } from "hono/jsx/dom";
-import { type Parts, partsIn } from "../../core/resonate/codec.ts";
+import { type Parts, partsIn } from "../../core/resonate/index.ts";
 import { columnsOf } from "../chart/columns.ts";
 import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";

@@ -1,5 +1,5 @@
 /** Creates a chart of the rows of a CSV file. */
-import type { ChartView } from "../../core/author/view.ts";
+import type { ChartView } from "../../core/author/index.ts";
 
 /** The largest number of columns that are drawn. More lines are hard to distinguish. */
 const MAX_SERIES = 6;

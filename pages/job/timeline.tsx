@@ -1,5 +1,5 @@
 import { type Child, type FC, useState } from "hono/jsx/dom";
-import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import type { TimelineEntry } from "../../core/jobs/index.ts";
 import { lengthOf, Time } from "../lib/components.tsx";
 import type { JobInfo } from "../lib/server.ts";
 

@@ -1,5 +1,5 @@
 import type { FC } from "hono/jsx/dom";
-import { isFile, sizeInWords } from "../../core/author/file.ts";
+import { isFile, sizeInWords } from "../../core/author/index.ts";
 
 /** The largest number of entries of a list or an object, and of characters of a text, that are shown. */
 const MAX_ENTRIES = 100;

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "hono/jsx/dom";
-import { isOpen, MAX_OPEN_ENTRIES, type TimelineEntry } from "../../core/jobs/feed/timeline.ts";
+import { isOpen, MAX_OPEN_ENTRIES, type TimelineEntry } from "../../core/jobs/index.ts";
 import { useOutcome } from "../lib/components.tsx";
 import { follow } from "../lib/follow.ts";
 import { job as askJob, type JobInfo } from "../lib/server.ts";

@@ -1,5 +1,5 @@
 import type { FC } from "hono/jsx/dom";
-import type { ScheduleView } from "../../core/jobs/object-view.ts";
+import type { ScheduleView } from "../../core/jobs/index.ts";
 import { jobPath, Section, Time, useAction } from "../lib/components.tsx";
 import { call } from "../lib/server.ts";
 

@@ -1,6 +1,6 @@
 /** The data that the server stores for the viewer: its size, a download of it, and its removal. */
 import { type FC, useState } from "hono/jsx/dom";
-import { partsIn } from "../../core/resonate/codec.ts";
+import { partsIn } from "../../core/resonate/index.ts";
 import { megabytes, Section, useAction } from "../lib/components.tsx";
 import { download } from "../lib/download.ts";
 import { call, job, type ListedJob, probeStatus, Refusal, resultOf } from "../lib/server.ts";

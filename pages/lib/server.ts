@@ -1,12 +1,8 @@
 /** The requests of pages: MCP requests like those of any client, and requests for data that only pages get. */
-import type { View } from "../../core/author/view.ts";
-import type { Latest } from "../../core/jobs/feed/partial.ts";
-import type { FeedEntry } from "../../core/jobs/feed/progress-feed.ts";
-import type { TimelineEntry } from "../../core/jobs/feed/timeline.ts";
-import type { ObjectView } from "../../core/jobs/object-view.ts";
-import type { JobStatus, JobView } from "../../core/jobs/status.ts";
-import { partsIn } from "../../core/resonate/codec.ts";
-import type { FileView } from "../../core/tools/file-view.ts";
+import type { View } from "../../core/author/index.ts";
+import type { FeedEntry, JobStatus, JobView, Latest, ObjectView, TimelineEntry } from "../../core/jobs/index.ts";
+import { partsIn } from "../../core/resonate/index.ts";
+import type { FileView } from "../../core/tools/index.ts";
 import { readResult } from "./read-result.ts";
 
 const REVISION = "2026-07-28";

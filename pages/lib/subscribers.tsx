@@ -1,6 +1,6 @@
 /** Shows who is notified of the viewer's jobs, or of one job, and the outcome of the last delivery; subscriptions can be ended. */
 import { type FC, useState } from "hono/jsx/dom";
-import type { ListenerView, ObjectView, SubscriptionView } from "../../core/jobs/object-view.ts";
+import type { ListenerView, ObjectView, SubscriptionView } from "../../core/jobs/index.ts";
 import { Section, Time, useAction, usePolling } from "./components.tsx";
 import { endSubscription, subscribersOf } from "./server.ts";
 

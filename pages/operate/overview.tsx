@@ -1,6 +1,6 @@
 import { type FC, useState } from "hono/jsx/dom";
-import type { ChartView } from "../../core/author/view.ts";
-import { FREE_PLAN } from "../../core/resonate/plan-limits.ts";
+import type { ChartView } from "../../core/author/index.ts";
+import { FREE_PLAN } from "../../core/resonate/index.ts";
 import { Chart } from "../chart/frame.tsx";
 import { loadChart } from "../chart/load.ts";
 import { lengthOf, megabytes, Part, Scroll, Section, Table, Time } from "../lib/components.tsx";

@@ -1,5 +1,5 @@
 /** The requests of the operators' page to the edge. */
-import type { Action, ActionState, AuditEntry, Filter, OneJob, Overview, Span } from "../../core/jobs/operators-api.ts";
+import type { Action, ActionState, AuditEntry, Filter, OneJob, Overview, Span } from "../../core/jobs/index.ts";
 import { json, openSession } from "../lib/server.ts";
 
 export type { Action, ActionState, AuditEntry, Filter, Overview, Span };

@@ -3,9 +3,8 @@
  * number on, and gets them in the answer. A worker that does not remember a job would otherwise request each one separately.
  */
 import type { TaskAcquireReq } from "@resonatehq/sdk";
-import { maxUnderWay } from "../../core/engine/journal.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { isChildOf, journalEntryId } from "../../core/resonate/ids.ts";
+import { maxUnderWay } from "../../core/engine/index.ts";
+import { isChildOf, journalEntryId, type PromiseRecord } from "../../core/resonate/index.ts";
 import type { Outcome, State } from "./records.ts";
 import { carryOut } from "./state-machine.ts";
 

@@ -1,6 +1,6 @@
 /** Counts and removes the promises of one caller on the embedded server. */
-import { keysOf } from "../../core/author/caller.ts";
-import { idsFrom, startRecordEnd } from "../../core/resonate/ids.ts";
+import { keysOf } from "../../core/author/index.ts";
+import { idsFrom, startRecordEnd } from "../../core/resonate/index.ts";
 import type { Sql } from "./sql.ts";
 import { JOB_TABLES } from "./store.ts";
 

@@ -1,6 +1,6 @@
 /** Runs the state machine on the store: requests, searches and time-outs. Runs in its caller's transaction. */
 import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from "@resonatehq/sdk";
-import { rootOf, splitGeneration } from "../../core/resonate/ids.ts";
+import { rootOf, splitGeneration } from "../../core/resonate/index.ts";
 import { acquireWithRecords } from "./acquired-records.ts";
 import { parsePollAddress } from "./poll-address.ts";
 import type { Change, Operation, Outcome, State } from "./records.ts";

@@ -3,9 +3,7 @@
  * (`job~2`, …) are removed together, since a remaining generation would still hold the name. Then obsolete bookkeeping is
  * removed: promises of limits, which `isLimitSql` of `core/resonate/ids.ts` finds.
  */
-import { RETENTION_TAG } from "../../core/resonate/codec.ts";
-import { chainLink } from "../../core/resonate/ids.ts";
-import { BOOKKEEPING_RETENTION, isLandmark, sequenceEnd } from "../../core/resonate/sequence.ts";
+import { BOOKKEEPING_RETENTION, chainLink, isLandmark, RETENTION_TAG, sequenceEnd } from "../../core/resonate/index.ts";
 import type { EndPosition, Store } from "./store.ts";
 
 /** How many jobs one transaction checks, so that requests are answered between transactions. */

@@ -1,5 +1,5 @@
 /** The tables, the same in both hosts. */
-import { IS_FIRST_GENERATION_SQL, isLimitSql } from "../../core/resonate/ids.ts";
+import { IS_FIRST_GENERATION_SQL, isLimitSql } from "../../core/resonate/index.ts";
 
 /** Raised with each change of the tables. A server opens tables of its own version alone. */
 export const SCHEMA_VERSION = 1;

@@ -9,7 +9,7 @@ import {
   GENERATION_SEPARATOR,
   IS_FIRST_GENERATION_SQL,
   isLimitSql,
-} from "../../core/resonate/ids.ts";
+} from "../../core/resonate/index.ts";
 import type { Schedule, StoredPromise, Task } from "./records.ts";
 import type { Row, Sql, SqlValue } from "./sql.ts";
 import { PARKING_MS, TaskQueue } from "./task-queue.ts";

@@ -8,7 +8,7 @@
 import { flushCompileCache } from "node:module";
 import { parseArgs } from "node:util";
 import pino from "pino";
-import { retentionOf } from "../../core/jobs/retention.ts";
+import { retentionOf } from "../../core/jobs/index.ts";
 import { StartError } from "./database.ts";
 import { startResonate } from "./http.ts";
 

@@ -1,4 +1,4 @@
-import type { ObjectSql, ObjectStorage } from "../../core/resonate/object-storage.ts";
+import type { ObjectSql, ObjectStorage } from "../../core/resonate/index.ts";
 import type { Resonate } from "../engine/resonate.ts";
 import { type SweepPosition, sweep, sweepInterval } from "../engine/retention.ts";
 import type { Store } from "../engine/store.ts";

@@ -1,12 +1,19 @@
 /** Reports to the account's caller objects which of their jobs have finished, and which jobs durable functions started for them. */
-import { REQUEST_TAG } from "../../core/author/job.ts";
-import { callersOf, type ReportedJob } from "../../core/jobs/reports.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { isRoot, localId, splitKey } from "../../core/resonate/ids.ts";
-import { CALLER_ROLE, type Locatable, objectName } from "../../core/resonate/object-address.ts";
-import { methodsInRole, type ObjectCalls } from "../../core/resonate/object-calls.ts";
-import { sizeOf } from "../../core/resonate/size.ts";
+import { REQUEST_TAG } from "../../core/author/index.ts";
+import { callersOf, type ReportedJob } from "../../core/jobs/index.ts";
+import {
+  CALLER_ROLE,
+  isRoot,
+  type Locatable,
+  localId,
+  methodsInRole,
+  type ObjectCalls,
+  objectName,
+  type PromiseRecord,
+  type ResonateClient,
+  sizeOf,
+  splitKey,
+} from "../../core/resonate/index.ts";
 import { type Change, promiseRecord, type StoredPromise } from "../engine/records.ts";
 
 /**

@@ -1,11 +1,7 @@
 /** The embedded Resonate server in a SQLite-backed Durable Object: `fetch` serves the protocol, the alarm handles time-outs. */
 
-import { retentionOf } from "../../core/jobs/retention.ts";
-import { hasOperators, type OperatorEnv } from "../../core/jobs/worker-report.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import { type ObjectAddress, withLocation } from "../../core/resonate/object-address.ts";
-import { readBytes } from "../../core/resonate/read-bytes.ts";
+import { hasOperators, type OperatorEnv, retentionOf } from "../../core/jobs/index.ts";
+import { endpointOf, type ObjectAddress, ResonateClient, readBytes, withLocation } from "../../core/resonate/index.ts";
 import { AccountSweep } from "../../features/files/account-sweep.ts";
 import type { FileBindings } from "../../features/files/location-in-workers.ts";
 import { Resonate } from "../engine/resonate.ts";

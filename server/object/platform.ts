@@ -1,5 +1,5 @@
 /** The part of the Durable Objects' interface that this server uses. */
-import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
+import type { ObjectStorage } from "../../core/resonate/index.ts";
 
 interface ServerStorage extends ObjectStorage {
   readonly sql: ObjectStorage["sql"] & { readonly databaseSize: number };

@@ -1,4 +1,4 @@
-import { ObjectSql } from "../../core/resonate/object-storage.ts";
+import { ObjectSql } from "../../core/resonate/index.ts";
 import type { Sql, SqlValue } from "../engine/sql.ts";
 
 /** A Durable Object's SQL as the store uses it. A commit is durable when `storage.sync()` has resolved. */

@@ -1,4 +1,4 @@
-import { type ObjectSql, openSchemas } from "../../core/resonate/object-storage.ts";
+import { type ObjectSql, openSchemas } from "../../core/resonate/index.ts";
 import { SCHEMA_VERSION, TABLES } from "../engine/schema.ts";
 
 /** The object's own settings, by name: the key, the time of the next sweep, the instance that serves streams. */

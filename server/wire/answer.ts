@@ -1,5 +1,5 @@
 /** Turns the body of a request into the body of its answer. */
-import { MAX_BATCH_LINES, NDJSON, PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
+import { MAX_BATCH_LINES, NDJSON, PROTOCOL_VERSION } from "../../core/resonate/index.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import type { Response } from "../engine/records.ts";
 import type { Resonate } from "../engine/resonate.ts";

@@ -1,7 +1,6 @@
 /** Parses requests. Accepts and refuses the same requests as the standalone server. */
 import * as z from "zod";
-import { PROTOCOL_VERSION } from "../../core/resonate/connection/protocol.ts";
-import { isRecord } from "../../core/resonate/json.ts";
+import { isRecord, PROTOCOL_VERSION } from "../../core/resonate/index.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 import { isAddress } from "./addresses.ts";
 

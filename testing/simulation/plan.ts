@@ -1,7 +1,6 @@
 /** The plan of a trial: when its worker dies, and what its job depends on. */
-import type { Budgets, ErrorClass, Question } from "../../core/author/context.ts";
-import type { EventDefinition } from "../../core/author/event.ts";
-import type { JournalRecord } from "../../core/engine/journal.ts";
+import type { Budgets, ErrorClass, EventDefinition, Question } from "../../core/author/index.ts";
+import type { JournalRecord } from "../../core/engine/index.ts";
 
 /** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
 export interface Death {

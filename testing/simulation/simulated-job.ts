@@ -1,17 +1,37 @@
 /** A simulated job. A test runs it execution by execution, and chooses the worker's code and memory for each. */
-import { type Log, type Metrics, NondeterminismError } from "../../core/author/context.ts";
-import { fromStored, storable, toStored } from "../../core/author/values.ts";
-import { Execution } from "../../core/engine/execution.ts";
-import { callbackOf } from "../../core/engine/guard/seeded.ts";
-import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import { type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
-import { beginRun, readNewest } from "../../core/engine/runs.ts";
-import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
-import { RecordRefused } from "../../core/engine/step-feature.ts";
-import { fromBase64 } from "../../core/resonate/base64.ts";
-import { childOf } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { cleanUpId, journalEntryId, runId } from "../../core/resonate/ids.ts";
+import {
+  fromStored,
+  type Log,
+  type Metrics,
+  NondeterminismError,
+  storable,
+  toStored,
+} from "../../core/author/index.ts";
+import {
+  beginRun,
+  callbackOf,
+  Execution,
+  type ExecutionEnd,
+  type JobEnd,
+  Journal,
+  type JournalEntry,
+  type LeasedTask,
+  RecordRefused,
+  type Runnable,
+  type Runtime,
+  readNewest,
+  type Send,
+  TaskLease,
+  type Watch,
+} from "../../core/engine/index.ts";
+import {
+  childOf,
+  cleanUpId,
+  fromBase64,
+  journalEntryId,
+  type PromiseRecord,
+  runId,
+} from "../../core/resonate/index.ts";
 import { Simulation } from "./simulation.ts";
 import { stepFeatures } from "./step-features.ts";
 import { TestClock } from "./test-clock.ts";

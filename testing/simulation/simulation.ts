@@ -2,11 +2,8 @@
  * A Resonate server in this process: the embedded server's state machine, without its disk and clock. It is fast enough to
  * run a durable function thousands of times a second.
  */
-import { type Clock, machineClock } from "../../core/engine/clock.ts";
-import type { LeasedTask } from "../../core/engine/lease/lease.ts";
-import { encodeValue, lineage } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { rootOf } from "../../core/resonate/ids.ts";
+import { type Clock, type LeasedTask, machineClock } from "../../core/engine/index.ts";
+import { encodeValue, lineage, type PromiseRecord, rootOf } from "../../core/resonate/index.ts";
 import { MemoryState } from "../../server/engine/memory-state.ts";
 import { type Change, type Operation, promiseRecord } from "../../server/engine/records.ts";
 import { carryOut, handleDue } from "../../server/engine/state-machine.ts";

@@ -1,7 +1,6 @@
 /** What features do around the steps of simulated jobs. */
 import { createHash } from "node:crypto";
-import type { JournalRecord } from "../../core/engine/journal.ts";
-import type { StepFeature } from "../../core/engine/step-feature.ts";
+import type { JournalRecord, StepFeature } from "../../core/engine/index.ts";
 import { atMostOnce } from "../../features/at-most-once/step.ts";
 import { FileStorage } from "../../features/files/kept-files.ts";
 import { files } from "../../features/files/step.ts";

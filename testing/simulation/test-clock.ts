@@ -1,5 +1,5 @@
 /** A clock for tests. It stands still while something happens, and jumps to the next timer when nothing happens. */
-import { type Clock, machineClock } from "../../core/engine/clock.ts";
+import { type Clock, machineClock } from "../../core/engine/index.ts";
 
 interface Timer {
   at: number;

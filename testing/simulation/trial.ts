@@ -1,14 +1,17 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
-import { toStored } from "../../core/author/values.ts";
-import { LeaseLost, SETTLED } from "../../core/engine/job-lease.ts";
-import { Journal, type JournalEntry } from "../../core/engine/journal.ts";
-import type { Send, Watch } from "../../core/engine/lease/lease.ts";
-import type { CallbackParam } from "../../core/engine/replay/commands/commands.ts";
-import type { ExecutionEnd, Runnable } from "../../core/engine/runtime.ts";
-import { fromBase64 } from "../../core/resonate/base64.ts";
-import { decodeValue } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { cleanUpId, runId } from "../../core/resonate/ids.ts";
+import { toStored } from "../../core/author/index.ts";
+import {
+  type CallbackParam,
+  type ExecutionEnd,
+  Journal,
+  type JournalEntry,
+  LeaseLost,
+  type Runnable,
+  SETTLED,
+  type Send,
+  type Watch,
+} from "../../core/engine/index.ts";
+import { cleanUpId, decodeValue, fromBase64, type PromiseRecord, runId } from "../../core/resonate/index.ts";
 import type { Dependencies, Plan } from "./plan.ts";
 import { CLEANUP_MS, cancelIn, entryIn, execute, JOB_NAME, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";

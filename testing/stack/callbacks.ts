@@ -1,7 +1,6 @@
 /** The callbacks of a stack's jobs, as outside systems use them. */
-import { callbackOf } from "../../core/engine/guard/seeded.ts";
-import { escapeName } from "../../core/engine/replay/commands/commands.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { callbackOf, escapeName } from "../../core/engine/index.ts";
+import type { ResonateClient } from "../../core/resonate/index.ts";
 import { callbackUrls } from "../../features/callbacks/callback-urls.ts";
 import { findJob } from "./job-states.ts";
 

@@ -1,7 +1,6 @@
 /** What a stack's Resonate server knows of its jobs. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ResonateClient, Search } from "../../core/resonate/connection/client.ts";
-import { pagesOf } from "../../core/resonate/connection/search-all.ts";
+import { pagesOf, type ResonateClient, type Search } from "../../core/resonate/index.ts";
 
 /** Whether no job runs or is about to run: every job sleeps, waits or has finished. */
 async function isIdle(client: ResonateClient): Promise<boolean> {

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Child, startChild } from "../../cli/process/child.ts";
 import { isOk } from "../../cli/process/supervise.ts";
-import { jsonOf } from "../../core/resonate/json.ts";
+import { jsonOf } from "../../core/resonate/index.ts";
 
 /**
  * A program in its own process. Disposing of it kills the process at once.

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { objectsIn } from "../../cli/launcher/data-directory.ts";
 import { Cleanups } from "../../cli/process/cleanups.ts";
 import { readProject, workerOf } from "../../cli/project.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
+import { ResonateClient } from "../../core/resonate/index.ts";
 import { startTime, type Time } from "../time/stack-time.ts";
 import { callbackUrl, sendToCallback } from "./callbacks.ts";
 import { findJob } from "./job-states.ts";

@@ -1,5 +1,5 @@
 /** The time of a stack, which a test advances. */
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
+import type { ResonateClient } from "../../core/resonate/index.ts";
 import type { Time } from "../time/stack-time.ts";
 import { becomesIdle, nextTimeout } from "./job-states.ts";
 

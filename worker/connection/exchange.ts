@@ -2,8 +2,7 @@
 import http from "node:http";
 import https from "node:https";
 import { text } from "node:stream/consumers";
-import type { Exchange } from "../../core/resonate/connection/client.ts";
-import { MAX_BATCH_LINES, NDJSON } from "../../core/resonate/connection/protocol.ts";
+import { type Exchange, MAX_BATCH_LINES, NDJSON } from "../../core/resonate/index.ts";
 
 /** The statuses that ask to repeat the request at another address. */
 const REDIRECT_STATUSES = [307, 308];

@@ -1,7 +1,11 @@
 import { LRUCache } from "lru-cache";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { ListenerKey, PromiseWatch, SettlementListener } from "../../core/resonate/connection/promise-watch.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import type {
+  ListenerKey,
+  PromiseRecord,
+  PromiseWatch,
+  ResonateClient,
+  SettlementListener,
+} from "../../core/resonate/index.ts";
 
 /** The default bound on the memory for promises. */
 const MAX_CHARACTERS = 32_000_000;

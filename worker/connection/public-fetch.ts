@@ -2,8 +2,8 @@
 import { lookup } from "node:dns";
 import { isIP, type LookupFunction } from "node:net";
 import type { Dispatcher, RequestInit as UndiciInit } from "undici";
-import { isPublicAddress } from "../../core/author/public-address.ts";
-import { outside } from "../../core/engine/guard/guard.ts";
+import { isPublicAddress } from "../../core/author/index.ts";
+import { outside } from "../../core/engine/index.ts";
 
 /** Whether an address is private, local to this machine, or reserved. Text that is not an address counts as private. */
 export const isPrivate = (address: string): boolean => isIP(address) === 0 || !isPublicAddress(address);

@@ -1,15 +1,17 @@
 import { around } from "../../core/around.ts";
-import { REQUEST_TAG } from "../../core/author/job.ts";
-import { machineClock } from "../../core/engine/clock.ts";
-import { LeaseLost } from "../../core/engine/job-lease.ts";
-import type { LeasedTask } from "../../core/engine/lease/lease.ts";
-import type { JobEnd } from "../../core/engine/runtime.ts";
-import { RecordRefused } from "../../core/engine/step-feature.ts";
+import { REQUEST_TAG } from "../../core/author/index.ts";
+import { type JobEnd, type LeasedTask, LeaseLost, machineClock, RecordRefused } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { parentOf } from "../../core/jobs/durable-promise.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import type { Ending, JobRun, JobTask, Observe } from "../../core/jobs/task-feature.ts";
-import { localId } from "../../core/resonate/ids.ts";
+import {
+  type Ending,
+  type JobRun,
+  type JobTask,
+  type LineLog,
+  type Observe,
+  parentOf,
+  reasonOf,
+} from "../../core/jobs/index.ts";
+import { localId } from "../../core/resonate/index.ts";
 import type { TaskFunction } from "./functions.ts";
 import type { JobRuns } from "./job-runs.ts";
 import type { JournalCache } from "./journal-cache.ts";

@@ -1,13 +1,9 @@
 /** Finds the function that a task's promise names, in the version in which its job began. */
 import * as z from "zod";
-import type { Implementation } from "../../core/author/implement.ts";
-import { VERSION_TAG } from "../../core/author/job.ts";
+import { type Implementation, VERSION_TAG } from "../../core/author/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { seedOf } from "../../core/jobs/durable-promise.ts";
-import type { JobCall } from "../../core/jobs/job-call.ts";
-import type { JobCode } from "../../core/jobs/task-feature.ts";
-import { decodeValue } from "../../core/resonate/codec.ts";
-import type { PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { type JobCall, type JobCode, seedOf } from "../../core/jobs/index.ts";
+import { decodeValue, type PromiseRecord } from "../../core/resonate/index.ts";
 
 /** A call as it is stored, with the fields of features. Other Resonate clients write function and arguments alone. */
 const StoredCall = z.looseObject({

@@ -1,17 +1,29 @@
 /** Prepares and executes the functions of jobs, and stores how they have ended. */
 import type * as z from "zod";
-import type { Metrics } from "../../core/author/context.ts";
-import { type Implementation, nextArgs } from "../../core/author/implement.ts";
-import { storedError } from "../../core/author/values.ts";
-import { Execution } from "../../core/engine/execution.ts";
-import { beginRun } from "../../core/engine/runs.ts";
-import type { ExecutionEnd, JobEnd, Runnable, Runtime } from "../../core/engine/runtime.ts";
+import { type Implementation, type Metrics, nextArgs, storedError } from "../../core/author/index.ts";
+import {
+  beginRun,
+  Execution,
+  type ExecutionEnd,
+  type JobEnd,
+  type Runnable,
+  type Runtime,
+} from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { ownerOf } from "../../core/jobs/durable-promise.ts";
-import { logOf, stackOf } from "../../core/jobs/line-log.ts";
-import type { RemoteStore } from "../../core/jobs/remote-store.ts";
-import type { Ending, JobCode, JobMemory, JobRun, JobTask, NextRun, Observe } from "../../core/jobs/task-feature.ts";
-import { wakeupOf } from "../../core/jobs/unhandled.ts";
+import {
+  type Ending,
+  type JobCode,
+  type JobMemory,
+  type JobRun,
+  type JobTask,
+  logOf,
+  type NextRun,
+  type Observe,
+  ownerOf,
+  type RemoteStore,
+  stackOf,
+  wakeupOf,
+} from "../../core/jobs/index.ts";
 import { environmentsOf } from "./functions.ts";
 import type { JournalCache } from "./journal-cache.ts";
 

@@ -1,8 +1,7 @@
 import { LRUCache } from "lru-cache";
-import { Journal } from "../../core/engine/journal.ts";
-import { readNewest } from "../../core/engine/runs.ts";
-import type { JobMemory, JobTask } from "../../core/jobs/task-feature.ts";
-import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
+import { Journal, readNewest } from "../../core/engine/index.ts";
+import type { JobMemory, JobTask } from "../../core/jobs/index.ts";
+import type { LeaseRef, PromiseRecord } from "../../core/resonate/index.ts";
 
 /** The default bound on memory. */
 const MAX_BYTES = 64_000_000;

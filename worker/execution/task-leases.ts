@@ -1,13 +1,16 @@
 /** The leases on tasks: taken, renewed, released, and the requests under them. */
-import { LeaseLost } from "../../core/engine/job-lease.ts";
-import { type LeasedTask, type Send, TaskLease, type Watch } from "../../core/engine/lease/lease.ts";
+import { type LeasedTask, LeaseLost, type Send, TaskLease, type Watch } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { reasonOf } from "../../core/jobs/line-log.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
-import type { PromiseWatch } from "../../core/resonate/connection/promise-watch.ts";
-import type { AcquiredTask, LeaseRef, OperationKind } from "../../core/resonate/connection/protocol.ts";
-import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
+import { reasonOf } from "../../core/jobs/index.ts";
+import {
+  type AcquiredTask,
+  type LeaseRef,
+  type OperationKind,
+  type PromiseWatch,
+  type ResonateClient,
+  ResonateRefused,
+  type ServerRules,
+} from "../../core/resonate/index.ts";
 import type { JournalCache } from "./journal-cache.ts";
 
 /** The most tasks in one request: a server accepts 2 MB. */

@@ -1,12 +1,15 @@
 import PQueue from "p-queue";
-import type { Job } from "../../core/author/job.ts";
-import { ownerOf } from "../../core/jobs/durable-promise.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import type { Observe } from "../../core/jobs/task-feature.ts";
-import { ResonateRefused } from "../../core/resonate/connection/failures.ts";
-import type { AcquiredTask, LeaseRef as Dispatch } from "../../core/resonate/connection/protocol.ts";
-import { localId, splitGeneration, splitKey } from "../../core/resonate/ids.ts";
-import { within } from "../../core/resonate/pacing/backoff.ts";
+import type { Job } from "../../core/author/index.ts";
+import { type LineLog, type Observe, ownerOf, reasonOf } from "../../core/jobs/index.ts";
+import {
+  type AcquiredTask,
+  type LeaseRef as Dispatch,
+  localId,
+  ResonateRefused,
+  splitGeneration,
+  splitKey,
+  within,
+} from "../../core/resonate/index.ts";
 import type { Executor } from "../execution/executor.ts";
 import type { FindFunction, TaskFunction } from "../execution/functions.ts";
 import type { Heartbeat, TaskLeases } from "../execution/task-leases.ts";

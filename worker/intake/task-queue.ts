@@ -1,7 +1,6 @@
 import PQueue from "p-queue";
-import type { Observe } from "../../core/jobs/task-feature.ts";
-import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
-import { Slots } from "../../core/resonate/pacing/slots.ts";
+import type { Observe } from "../../core/jobs/index.ts";
+import { type LeaseRef, Slots } from "../../core/resonate/index.ts";
 
 /** How many tasks of a kind are claimed at the same time. */
 const MAX_CONCURRENT_CLAIMS = 32;

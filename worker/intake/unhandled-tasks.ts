@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { LeaseRef } from "../../core/resonate/connection/protocol.ts";
+import type { LeaseRef } from "../../core/resonate/index.ts";
 
 /** How many unhandled tasks are remembered, and for how long after their last release. */
 const MAX_REMEMBERED_TASKS = 10_000;

@@ -1,9 +1,6 @@
 import type { WorkerFeature } from "../../core/feature.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import type { Observe } from "../../core/jobs/task-feature.ts";
-import type { ResonateClient } from "../../core/resonate/connection/client.ts";
-import type { ServerRules } from "../../core/resonate/connection/server-rules.ts";
-import { checkSupport } from "../../core/resonate/support.ts";
+import { type LineLog, type Observe, reasonOf } from "../../core/jobs/index.ts";
+import { checkSupport, type ResonateClient, type ServerRules } from "../../core/resonate/index.ts";
 import type { PromiseWatcher } from "../connection/promise-watcher.ts";
 import type { TaskIntake } from "../intake/task-intake.ts";
 

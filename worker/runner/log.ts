@@ -1,4 +1,4 @@
-import type { LineLog } from "../../core/jobs/line-log.ts";
+import type { LineLog } from "../../core/jobs/index.ts";
 
 const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 

@@ -1,16 +1,18 @@
 /** Runs jobs inside the account's own Cloudflare Workers. Each task wakes the runner, and runs until its next suspension. */
 
-import { NonRetryableError } from "../../core/author/context.ts";
-import type { Implementation } from "../../core/author/implement.ts";
-import { currentPass } from "../../core/engine/guard/guard.ts";
-import { type LineLog, reasonOf } from "../../core/jobs/line-log.ts";
-import type { FailedJob } from "../../core/jobs/worker-report.ts";
-import { type RunnerNews, WorkerStats } from "../../core/jobs/worker-stats.ts";
-import { ResonateClient } from "../../core/resonate/connection/client.ts";
-import { endpointOf } from "../../core/resonate/connection/endpoint.ts";
-import type { LeaseRef, PromiseRecord } from "../../core/resonate/connection/protocol.ts";
-import { localId } from "../../core/resonate/ids.ts";
-import { type ObjectAddress, type ResonateNamespace, withLocation } from "../../core/resonate/object-address.ts";
+import { type Implementation, NonRetryableError } from "../../core/author/index.ts";
+import { currentPass } from "../../core/engine/index.ts";
+import { type FailedJob, type LineLog, type RunnerNews, reasonOf, WorkerStats } from "../../core/jobs/index.ts";
+import {
+  endpointOf,
+  type LeaseRef,
+  localId,
+  type ObjectAddress,
+  type PromiseRecord,
+  ResonateClient,
+  type ResonateNamespace,
+  withLocation,
+} from "../../core/resonate/index.ts";
 import { FileStorage } from "../../features/files/kept-files.ts";
 import { locationInWorkers } from "../../features/files/location-in-workers.ts";
 import { traceIds } from "../../features/trace/task.ts";

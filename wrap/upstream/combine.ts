@@ -3,10 +3,18 @@
  * snapshots. If two servers use the same name or address, the second server's is changed.
  */
 
-import type { Job } from "../../core/author/job.ts";
-import { asPart, isApp, isOurs, withoutOurs } from "../../core/tools/content.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import type { CallContext, ProxiedFeatures, UpstreamServer } from "../../core/tools/tool.ts";
+import type { Job } from "../../core/author/index.ts";
+import {
+  asPart,
+  type CallContext,
+  ErrorCode,
+  isApp,
+  isOurs,
+  ProtocolError,
+  type ProxiedFeatures,
+  type UpstreamServer,
+  withoutOurs,
+} from "../../core/tools/index.ts";
 import type { CallArgs } from "../call-job.ts";
 import { type ListEntry, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";

@@ -1,8 +1,7 @@
 /** The entries of an edge's lists of prompts, resources and templates, by the names or addresses that they have on the edge. */
 
-import type { Job } from "../../core/author/job.ts";
-import { isApp, withoutOurs } from "../../core/tools/content.ts";
-import type { UpstreamServer } from "../../core/tools/tool.ts";
+import type { Job } from "../../core/author/index.ts";
+import { isApp, type UpstreamServer, withoutOurs } from "../../core/tools/index.ts";
 import type { CallArgs } from "../call-job.ts";
 import { keyOf, type ListEntry, MAX_LIST_ENTRIES, prefixedName, type Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";

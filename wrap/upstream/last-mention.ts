@@ -1,9 +1,9 @@
 /** Finds the server whose results named a resource last. */
 
-import type { Job } from "../../core/author/job.ts";
-import { listJobs } from "../../core/jobs/list-jobs.ts";
-import { partsIn } from "../../core/resonate/codec.ts";
-import type { CallContext } from "../../core/tools/tool.ts";
+import type { Job } from "../../core/author/index.ts";
+import { listJobs } from "../../core/jobs/index.ts";
+import { partsIn } from "../../core/resonate/index.ts";
+import type { CallContext } from "../../core/tools/index.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Server } from "./entries.ts";
 

@@ -1,7 +1,6 @@
 /** A wrapped server's log messages, for the client whose call they belong to, if it has asked for them. */
 
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import type { CallContext } from "../../core/tools/tool.ts";
+import { type CallContext, ErrorCode, ProtocolError } from "../../core/tools/index.ts";
 
 /** The levels, lowest first. */
 export const LOG_LEVELS: readonly string[] = "debug info notice warning error critical alert emergency".split(" ");

@@ -3,17 +3,18 @@
  * because only workers reach the server.
  */
 
-import { hashed, type Job } from "../../core/author/job.ts";
-import type { DurablePromise } from "../../core/jobs/durable-promise.ts";
-import { startJob } from "../../core/jobs/start.ts";
-import { awaitSettled } from "../../core/jobs/waiting/waiting.ts";
-import { partsIn } from "../../core/resonate/codec.ts";
-import { canonical } from "../../core/resonate/json.ts";
-import { completeResult, MAX_WHOLE_CHARACTERS } from "../../core/tools/byte-range.ts";
-import { protocolErrorIn } from "../../core/tools/content.ts";
-import { ErrorCode, ProtocolError } from "../../core/tools/mcp.ts";
-import { uriOf } from "../../core/tools/results.ts";
-import type { CallContext } from "../../core/tools/tool.ts";
+import { hashed, type Job } from "../../core/author/index.ts";
+import { awaitSettled, type DurablePromise, startJob } from "../../core/jobs/index.ts";
+import { canonical, partsIn } from "../../core/resonate/index.ts";
+import {
+  type CallContext,
+  completeResult,
+  ErrorCode,
+  MAX_WHOLE_CHARACTERS,
+  ProtocolError,
+  protocolErrorIn,
+  uriOf,
+} from "../../core/tools/index.ts";
 import type { CallArgs, Method } from "../call-job.ts";
 
 /** How long an answer serves further equal requests, in milliseconds, so that a caller that gave up waiting finds it. */

@@ -1,7 +1,7 @@
 /** Reports changes of a wrapped server's resource. For each change a job waits at a worker, and finishes when it happens. */
 
-import { pause } from "../../core/resonate/pacing/backoff.ts";
-import type { CallContext } from "../../core/tools/tool.ts";
+import { pause } from "../../core/resonate/index.ts";
+import type { CallContext } from "../../core/tools/index.ts";
 import { type RequestTarget, runRequest } from "./requests.ts";
 
 /** How long to wait for one job, in milliseconds: a little longer than the job lasts. */

@@ -3,7 +3,7 @@
  * is accepted at once; any other change waits until somebody accepts it.
  */
 import { isDeepStrictEqual } from "node:util";
-import { isRecord } from "../../core/resonate/json.ts";
+import { isRecord } from "../../core/resonate/index.ts";
 import {
   keyOf,
   LIST_KINDS,

@@ -2,11 +2,10 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
-import { HOUR, type Log, type Step } from "../../core/author/context.ts";
-import { machineClock } from "../../core/engine/clock.ts";
-import { within } from "../../core/resonate/pacing/backoff.ts";
-import { sizeOf } from "../../core/tools/content.ts";
-import type { CallToolResult } from "../../core/tools/mcp.ts";
+import { HOUR, type Log, type Step } from "../../core/author/index.ts";
+import { machineClock } from "../../core/engine/index.ts";
+import { within } from "../../core/resonate/index.ts";
+import { type CallToolResult, sizeOf } from "../../core/tools/index.ts";
 import { type CallState, SEND_RECORD_HEADER, type WorkerEndpoint } from "../at-once.ts";
 import { CallArgs, type SendRecord } from "../call-job.ts";
 import type { CallEvent, CallInFlight } from "./call/call-in-flight.ts";

@@ -1,7 +1,6 @@
 /** The durable functions that a worker runs for a wrapped server. */
 
-import type { Log } from "../../core/author/context.ts";
-import { type Implementation, implement } from "../../core/author/implement.ts";
+import { type Implementation, implement, type Log } from "../../core/author/index.ts";
 import type { CallArgs } from "../call-job.ts";
 import type { Snapshot, WrapDefinition, WrapOptions } from "../index.ts";
 import { runCall } from "./call/run-call.ts";

@@ -1,5 +1,5 @@
 /** `durable-mcp-edge/wrap/worker`: makes the calls to a wrapped server; only workers import it. */
-import type { Implementation } from "../../core/author/implement.ts";
+import type { Implementation } from "../../core/author/index.ts";
 import type { WrapDefinition } from "../index.ts";
 import { implementationsOf, type RunOptions } from "./implementations.ts";
 

@@ -1,5 +1,5 @@
 /** Reads a server's description of itself and its lists. */
-import { within } from "../../core/resonate/pacing/backoff.ts";
+import { within } from "../../core/resonate/index.ts";
 import { type ListEntry, type Lists, MAX_INSTRUCTIONS_CHARACTERS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { Connection } from "./connection/connection.ts";
 import { EntryList, type Noun } from "./entry-list.ts";

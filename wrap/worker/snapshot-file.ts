@@ -1,6 +1,6 @@
 /** Updates a server's snapshot, and keeps it in the module that the edge imports. */
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
-import type { Acceptance } from "../../core/tools/tool.ts";
+import type { Acceptance } from "../../core/tools/index.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { acceptEntries, narrow } from "./accepted-list.ts";

@@ -1,8 +1,8 @@
 /** A wrapped server in a worker: its connections, one for all callers or one per caller, and the slots of its calls. */
 import { ProtocolError, SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
-import { HOUR, type Log, RetryableError, type Step } from "../../core/author/context.ts";
-import { splitKey } from "../../core/resonate/ids.ts";
+import { HOUR, type Log, RetryableError, type Step } from "../../core/author/index.ts";
+import { splitKey } from "../../core/resonate/index.ts";
 import type { Fetch } from "../../worker/connection/public-fetch.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";

@@ -1,6 +1,6 @@
 /** Checks the database of a standalone Resonate server. The operator's commands know one version of its schema. */
 import type { DatabaseSync } from "node:sqlite";
-import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
+import { SUPPORTED_RELEASE } from "../../../core/resonate/index.ts";
 
 /** The expected columns of the tables from which promises are removed. */
 const EXPECTED_COLUMNS = {

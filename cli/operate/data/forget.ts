@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { keysOf } from "../../../core/author/caller.ts";
-import { startRecordEnd } from "../../../core/resonate/ids.ts";
+import { keysOf } from "../../../core/author/index.ts";
+import { startRecordEnd } from "../../../core/resonate/index.ts";
 import { countPromisesOf, type Owner, removePromisesOf } from "../../../server/engine/callers.ts";
 import { openDatabase } from "../../../server/node/database.ts";
 import { NodeSql } from "../../../server/node/node-sql.ts";

@@ -1,17 +1,17 @@
 /** `retention`: removes old jobs from the database of a standalone Resonate server, whose protocol has no deletion. */
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
-import { RETENTION_TAG } from "../../../core/resonate/codec.ts";
 import {
+  BOOKKEEPING_RETENTION,
   CHILD_SEPARATOR,
   chainLink,
   cleanUpId,
   GENERATION_SEPARATOR,
   isLimitSql,
   POSTGRES_PATTERNS,
-} from "../../../core/resonate/ids.ts";
-import { BOOKKEEPING_RETENTION } from "../../../core/resonate/sequence.ts";
-import { SUPPORTED_RELEASE } from "../../../core/resonate/support.ts";
+  RETENTION_TAG,
+  SUPPORTED_RELEASE,
+} from "../../../core/resonate/index.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 

@@ -1,7 +1,6 @@
 /** Object store in a bucket of any store that speaks S3, by its URL and keys. */
 import { AwsClient } from "aws4fetch";
-import { pause } from "../../../core/resonate/pacing/backoff.ts";
-import { sha256Of } from "../../../core/resonate/sha256.ts";
+import { pause, sha256Of } from "../../../core/resonate/index.ts";
 import { type ObjectStore, PART_BYTES, type StoredObject } from "./objects.ts";
 
 interface S3Options {

@@ -5,7 +5,7 @@
  */
 
 import { join } from "node:path";
-import { startJob } from "../../../core/jobs/start.ts";
+import { startJob } from "../../../core/jobs/index.ts";
 import { jobStore } from "../../../test/support/job-store.ts";
 import { cpuSeconds } from "../../../test/support/usage.ts";
 import { until } from "../../../testing/stack/program.ts";

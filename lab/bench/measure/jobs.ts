@@ -1,7 +1,7 @@
 /** The throughput of a worker, from the first call to the last result, compared with the same work by the bare function. */
 import { sum } from "simple-statistics";
 import type { Step } from "../../../core/index.ts";
-import { MAX_NAMES } from "../../../core/tools/arguments.ts";
+import { MAX_NAMES } from "../../../core/tools/index.ts";
 import { cpuSeconds } from "../../../test/support/usage.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { run, waitForAnswer } from "../../../testing/stack/program.ts";

@@ -2,7 +2,7 @@
 import { Codec } from "@resonatehq/sdk";
 import { quantile } from "simple-statistics";
 import { newToken } from "../../../cli/static-token.ts";
-import { callerOf } from "../../../core/author/caller.ts";
+import { callerOf } from "../../../core/author/index.ts";
 import { bearerBindings, callerAt } from "../../../test/auth/support.ts";
 import { newSecret, startReceiver } from "../../../test/events/receiver.ts";
 import { eventsAt } from "../../../test/events/support.ts";

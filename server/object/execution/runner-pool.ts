@@ -1,8 +1,12 @@
-import { ownerOf } from "../../../core/jobs/durable-promise.ts";
-import { decodeValue } from "../../../core/resonate/codec.ts";
-import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
-import { localId, rootOf } from "../../../core/resonate/ids.ts";
-import { Slots } from "../../../core/resonate/pacing/slots.ts";
+import { ownerOf } from "../../../core/jobs/index.ts";
+import {
+  decodeValue,
+  type LeaseRef,
+  localId,
+  type PromiseRecord,
+  rootOf,
+  Slots,
+} from "../../../core/resonate/index.ts";
 import type { PollConnection } from "../../engine/poll-connections.ts";
 import type { Resonate } from "../../engine/resonate.ts";
 import { Runner } from "./runner.ts";

@@ -1,9 +1,12 @@
 /** Reports the work of an account's runners to its operators, as one worker and in the same form as other workers. */
-import { JOB_FORMAT_VERSION } from "../../../core/jobs/form.ts";
-import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
-import { type RunnerNews, WorkerStats } from "../../../core/jobs/worker-stats.ts";
-import { type Locatable, OPERATORS_ROLE, objectName } from "../../../core/resonate/object-address.ts";
-import { methodsInRole, type ObjectCalls } from "../../../core/resonate/object-calls.ts";
+import { JOB_FORMAT_VERSION, type RunnerNews, type WorkerReport, WorkerStats } from "../../../core/jobs/index.ts";
+import {
+  type Locatable,
+  methodsInRole,
+  type ObjectCalls,
+  OPERATORS_ROLE,
+  objectName,
+} from "../../../core/resonate/index.ts";
 
 /** How long events are gathered, and the shortest time between two reports, each of which writes some rows. */
 const GATHERING_MS = 2_000;

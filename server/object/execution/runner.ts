@@ -1,5 +1,5 @@
-import type { RunnerNews } from "../../../core/jobs/worker-stats.ts";
-import type { LeaseRef, PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
+import type { RunnerNews } from "../../../core/jobs/index.ts";
+import type { LeaseRef, PromiseRecord } from "../../../core/resonate/index.ts";
 import type { PollConnection } from "../../engine/poll-connections.ts";
 import type { Resonate } from "../../engine/resonate.ts";
 

@@ -1,6 +1,6 @@
 /** The request that a job waits for, and its outcomes. Steps store both, so their fields must keep their names. */
-import type { Question, Step } from "../../../core/author/context.ts";
-import { isRecord } from "../../../core/resonate/json.ts";
+import type { Question, Step } from "../../../core/author/index.ts";
+import { isRecord } from "../../../core/resonate/index.ts";
 import type { SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { JsonObject, ResumableStream, Session } from "../host/open-request.ts";

@@ -1,5 +1,5 @@
 /** A call in flight in this process, and the sequence of its events. */
-import type { Step } from "../../../core/author/context.ts";
+import type { Step } from "../../../core/author/index.ts";
 import { LOG_LEVELS, type LogMessage } from "../../upstream/logs.ts";
 import { RpcError } from "../host/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../host/open-request.ts";

@@ -1,10 +1,9 @@
 /** The requests of a job. A request is sent, found in flight in this process, or continued from where another process left it. */
 import { createHash } from "node:crypto";
 import { LOG_LEVEL_META_KEY } from "@modelcontextprotocol/client";
-import { NonRetryableError, SECOND, type Step } from "../../../core/author/context.ts";
-import { machineClock } from "../../../core/engine/clock.ts";
-import { SETTLED } from "../../../core/engine/job-lease.ts";
-import { splitKey } from "../../../core/resonate/ids.ts";
+import { NonRetryableError, SECOND, type Step } from "../../../core/author/index.ts";
+import { machineClock, SETTLED } from "../../../core/engine/index.ts";
+import { splitKey } from "../../../core/resonate/index.ts";
 import { type CallArgs, isMethod, NothingDone, type SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, CallRefused, JobMoved, NotSent, OutcomeUnknown } from "../host/errors.ts";

@@ -1,11 +1,16 @@
 /** Stores the largest images, sounds and files of a wrapped server's answer as files of the job. */
 import { getExtension } from "hono/utils/mime";
-import { MINUTE, SECOND, type Step } from "../../../core/author/context.ts";
-import { FILES_KEY, type FileReference, MAX_FILE_NAME } from "../../../core/author/file.ts";
-import { isFinal } from "../../../core/author/values.ts";
-import { backoff, pause } from "../../../core/resonate/pacing/backoff.ts";
-import { base64Of } from "../../../core/tools/content.ts";
-import { MAX_MEDIA } from "../../../core/tools/results.ts";
+import {
+  FILES_KEY,
+  type FileReference,
+  isFinal,
+  MAX_FILE_NAME,
+  MINUTE,
+  SECOND,
+  type Step,
+} from "../../../core/author/index.ts";
+import { backoff, pause } from "../../../core/resonate/index.ts";
+import { base64Of, MAX_MEDIA } from "../../../core/tools/index.ts";
 import type { JsonObject } from "../host/open-request.ts";
 
 /** How many of an answer's images, sounds and files become a file each. Those beyond share files. */

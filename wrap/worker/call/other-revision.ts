@@ -1,6 +1,6 @@
 /** Recognizes a tool that the newest revision cannot serve and an older one can. */
 import { ProtocolErrorCode } from "@modelcontextprotocol/client";
-import { PROTOCOL_REVISION } from "../../../core/tools/mcp.ts";
+import { PROTOCOL_REVISION } from "../../../core/tools/index.ts";
 import type { CallEvent } from "./call-in-flight.ts";
 
 /** The codes of protocol errors that are about the revision. */

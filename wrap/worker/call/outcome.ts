@@ -1,11 +1,15 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 
-import { NonRetryableError, type Step } from "../../../core/author/context.ts";
-import { FILES_KEY } from "../../../core/author/file.ts";
-import { PARTS_KEY } from "../../../core/resonate/codec.ts";
-import { storeInParts } from "../../../core/tools/chunks.ts";
-import { RPC_FAILURE, type RpcFailure, sizeOf } from "../../../core/tools/content.ts";
-import { type CallToolResult, SERVER_INFO } from "../../../core/tools/mcp.ts";
+import { FILES_KEY, NonRetryableError, type Step } from "../../../core/author/index.ts";
+import { PARTS_KEY } from "../../../core/resonate/index.ts";
+import {
+  type CallToolResult,
+  RPC_FAILURE,
+  type RpcFailure,
+  SERVER_INFO,
+  sizeOf,
+  storeInParts,
+} from "../../../core/tools/index.ts";
 import { NothingDone, NothingDoneFinally } from "../../call-job.ts";
 import { LOGS_META, type LogMessage } from "../../upstream/logs.ts";
 import type { WrapOptions } from "../../wrap-options.ts";

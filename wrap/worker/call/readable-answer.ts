@@ -1,6 +1,6 @@
 /** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
-import { isRecord } from "../../../core/resonate/json.ts";
+import { isRecord } from "../../../core/resonate/index.ts";
 import type { JsonObject } from "../host/open-request.ts";
 
 /** The maximum nesting of an answer. The code that walks it is recursive, here and in clients. */

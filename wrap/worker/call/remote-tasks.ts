@@ -1,9 +1,8 @@
 /** Polls tasks at a wrapped server. */
 import { METHOD_NOT_FOUND } from "@modelcontextprotocol/client";
-import { NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/author/context.ts";
-import { isFinal } from "../../../core/author/values.ts";
-import { SETTLED } from "../../../core/engine/job-lease.ts";
-import { backoff, pause, within } from "../../../core/resonate/pacing/backoff.ts";
+import { isFinal, NonRetryableError, RetryableError, SECOND, type Step } from "../../../core/author/index.ts";
+import { SETTLED } from "../../../core/engine/index.ts";
+import { backoff, pause, within } from "../../../core/resonate/index.ts";
 import type { Connection } from "../connection/connection.ts";
 import { JobMoved, OutcomeUnknown, RpcError } from "../host/errors.ts";
 import type { JsonObject } from "../host/open-request.ts";

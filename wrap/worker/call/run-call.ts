@@ -9,9 +9,9 @@ import {
   NonRetryableError,
   SECOND,
   type Step,
-} from "../../../core/author/context.ts";
-import { outside } from "../../../core/engine/guard/guard.ts";
-import { pause } from "../../../core/resonate/pacing/backoff.ts";
+} from "../../../core/author/index.ts";
+import { outside } from "../../../core/engine/index.ts";
+import { pause } from "../../../core/resonate/index.ts";
 import type { CallArgs } from "../../call-job.ts";
 import { AnswerLost, OutcomeUnknown, RpcError } from "../host/errors.ts";
 import type { JsonObject } from "../host/open-request.ts";

@@ -6,7 +6,7 @@ import {
   PROTOCOL_VERSION_META_KEY,
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
-import { TASKS_EXTENSION } from "../../../core/tools/mcp.ts";
+import { TASKS_EXTENSION } from "../../../core/tools/index.ts";
 
 const CLIENT_DESCRIPTION = { name: "durable-mcp-edge", version: "1" };
 const CLIENT_CAPABILITIES = { elicitation: { form: {} }, extensions: { [TASKS_EXTENSION]: {} } };

@@ -13,9 +13,9 @@ import {
   type VersionNegotiationMode,
 } from "@modelcontextprotocol/client";
 import { context, propagation } from "@opentelemetry/api";
-import type { Log } from "../../../core/author/context.ts";
-import { within } from "../../../core/resonate/pacing/backoff.ts";
-import { PROTOCOL_REVISION } from "../../../core/tools/mcp.ts";
+import type { Log } from "../../../core/author/index.ts";
+import { within } from "../../../core/resonate/index.ts";
+import { PROTOCOL_REVISION } from "../../../core/tools/index.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
 import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "../host/errors.ts";

@@ -1,7 +1,7 @@
 /** The credentials of callers at a wrapped server, from the worker's environment. */
 import * as z from "zod";
-import { callerOf } from "../../../core/author/caller.ts";
-import { jsonOf } from "../../../core/resonate/json.ts";
+import { callerOf } from "../../../core/author/index.ts";
+import { jsonOf } from "../../../core/resonate/index.ts";
 
 /** Stands for all callers without credentials of their own, and for the connection that reads the server's lists. */
 export const OTHER_CALLERS = "*";

@@ -1,6 +1,6 @@
 /** One connection to a wrapped server, which is opened again after it was lost. */
 import { setTimeout as delay } from "node:timers/promises";
-import { RetryableError } from "../../../core/author/context.ts";
+import { RetryableError } from "../../../core/author/index.ts";
 import { AnswerLost } from "../host/errors.ts";
 import type { Connection } from "./connection.ts";
 

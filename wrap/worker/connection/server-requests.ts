@@ -1,6 +1,6 @@
 /** Requests that a wrapped server makes. Questions go to the call that asks; all other requests are refused. */
 import { METHOD_NOT_FOUND, RELATED_TASK_META_KEY } from "@modelcontextprotocol/client";
-import type { Log } from "../../../core/author/context.ts";
+import type { Log } from "../../../core/author/index.ts";
 import type { IncomingMessage, PendingRequest } from "../host/open-request.ts";
 
 /** The origin of a server's request: the transport on which it arrived. */

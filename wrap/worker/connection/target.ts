@@ -7,7 +7,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import type { Log } from "../../../core/author/context.ts";
+import type { Log } from "../../../core/author/index.ts";
 import type { Fetch } from "../../../worker/connection/public-fetch.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";

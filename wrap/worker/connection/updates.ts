@@ -1,5 +1,5 @@
 /** The changes of a server's resources. There is a subscription for each resource whose changes jobs wait for. */
-import { within } from "../../../core/resonate/pacing/backoff.ts";
+import { within } from "../../../core/resonate/index.ts";
 
 /** A subscription at the server. */
 export interface Subscription {

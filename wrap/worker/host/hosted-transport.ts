@@ -1,7 +1,7 @@
 /** The transport to a hosted program. Losing the connection leaves the program running; closing the transport ends it. */
 import { PassThrough } from "node:stream";
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
-import { within } from "../../../core/resonate/pacing/backoff.ts";
+import { within } from "../../../core/resonate/index.ts";
 import { NotSent } from "./errors.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
 import { ID_PREFIX } from "./open-request.ts";

@@ -11,7 +11,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
-import { jsonOf } from "../../../core/resonate/json.ts";
+import { jsonOf } from "../../../core/resonate/index.ts";
 import { type HostConfig, MAX_MESSAGE_BYTES, tooLongError } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
 

@@ -1,11 +1,8 @@
 /** A deployment with one caller, in this process: its object, a Resonate server, and receivers of its web hooks. */
 import { afterEach, beforeEach, vi } from "vitest";
-import type { StartedJob } from "../../core/jobs/caller-record.ts";
-import { Names } from "../../core/jobs/names.ts";
-import { reservationFor, tagOf } from "../../core/jobs/reservation.ts";
-import { encodeValue, RESERVATION_TAG } from "../../core/resonate/codec.ts";
-import { resultOf } from "../../core/resonate/object-calls.ts";
-import { Simulation } from "../simulation/simulation.ts";
+import { Names, reservationFor, type StartedJob, tagOf } from "../../core/jobs/index.ts";
+import { encodeValue, RESERVATION_TAG, resultOf } from "../../core/resonate/index.ts";
+import { Simulation } from "../../testing/simulation/simulation.ts";
 import { openCallerObject } from "./caller-object.ts";
 import { createStorage } from "./object-storage.ts";
 

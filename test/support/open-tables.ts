@@ -1,5 +1,5 @@
-import type { PartTables } from "../../core/jobs/object-part.ts";
-import { ObjectSql, type ObjectStorage, openSchemas } from "../../core/resonate/object-storage.ts";
+import type { PartTables } from "../../core/jobs/index.ts";
+import { ObjectSql, type ObjectStorage, openSchemas } from "../../core/resonate/index.ts";
 import { createStorage } from "./object-storage.ts";
 
 /** The SQL of a storage with the tables of parts. */

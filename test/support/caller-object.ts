@@ -1,8 +1,12 @@
 /** A caller's object in this process. */
-import type { ViewMethods } from "../../core/jobs/object-view.ts";
-import { CALLER_ROLE } from "../../core/resonate/object-address.ts";
-import { methodsInRole, type ObjectCalls, type Remote } from "../../core/resonate/object-calls.ts";
-import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
+import type { ViewMethods } from "../../core/jobs/index.ts";
+import {
+  CALLER_ROLE,
+  methodsInRole,
+  type ObjectCalls,
+  type ObjectStorage,
+  type Remote,
+} from "../../core/resonate/index.ts";
 import type { EventMethods } from "../../features/events/object.ts";
 import type { ScheduleMethods } from "../../features/schedules/object.ts";
 import type { WebHookMethods } from "../../features/web-hooks/requests.ts";

@@ -1,6 +1,6 @@
 /** The SQL storage of a Durable Object, in memory. */
 import { DatabaseSync } from "node:sqlite";
-import type { ObjectStorage } from "../../core/resonate/object-storage.ts";
+import type { ObjectStorage } from "../../core/resonate/index.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 
 export function createStorage(): ObjectStorage {
