@@ -94,7 +94,10 @@ export default defineConfig({
     files(COMPOSITIONS.server, "server/ imports core/ and features/.", allBut("core", "features")),
     files(["worker/**"], `worker/ imports core/. ${ONLY_COMPOSITIONS}`, allBut("core")),
     files(COMPOSITIONS.worker, "worker/ imports core/ and features/.", allBut("core", "features")),
-    files(["wrap/**"], "wrap/ imports core/ and worker/.", allBut("core", "worker")),
+    files(["wrap/**"], "wrap/ imports the faces of core/ and worker/.", [
+      ...allBut("core", "worker"),
+      "^(\\.\\./)+worker/(.+/)?([^i]|i[^n]|in[^d])[^/]*$",
+    ]),
     files(["functions/index.ts", "worker/main.ts"], "An entry names tools, and nothing else.", allBut("tools")),
     files(
       ["functions/objects.ts"],

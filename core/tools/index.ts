@@ -26,7 +26,7 @@ export { giveAnswer } from "./give-answer.ts";
 export { HOSTS, type HostSetup, hostSetups, type Server } from "./host-setups.ts";
 export type { Identity } from "./identity.ts";
 export { findPromise, type HandleRequest, JobHandles, promiseOf, unknownTaskError } from "./job-handles.ts";
-export { type DurableTool, PROGRESS_INTERVAL_MS, waitFor } from "./job-tool.ts";
+export type { DurableTool } from "./job-tool.ts";
 export {
   CARD_MIME_TYPE,
   type CallToolResult,
@@ -94,3 +94,4 @@ export {
   type UnapprovedChanges,
   type UpstreamServer,
 } from "./tool.ts";
+export { PROGRESS_INTERVAL_MS, waitFor } from "./wait-for.ts";

@@ -1,24 +1,11 @@
 /** Tools whose work is a job. */
 import type * as z from "zod";
 import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../author/job.ts";
-import {
-  activityOf,
-  type CurrentJob,
-  countOf,
-  currentJobOf,
-  howToAnswer,
-  inputRequestsOf,
-  lineOf,
-  withoutFeed,
-} from "../jobs/current-job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { startJob } from "../jobs/start.ts";
 import { JobOutput, Json, statusOf } from "../jobs/status.ts";
-import { awaitSettled } from "../jobs/waiting/waiting.ts";
 import { splitGeneration } from "../resonate/ids.ts";
-import { pause } from "../resonate/pacing/backoff.ts";
-import { withMedia } from "./answers.ts";
-import { presentJob, structured } from "./present.ts";
+import { structured } from "./present.ts";
 import { noteLimit } from "./results.ts";
 import {
   type CallContext,
@@ -31,15 +18,7 @@ import {
   type ToolOptions,
   type ToolSchedule,
 } from "./tool.ts";
-
-/** How long a call with progress waits before it answers with its job's name, in milliseconds: less than clients wait. */
-const MAX_WAIT_WITH_PROGRESS_MS = 45_000;
-
-/** Milliseconds between progress notifications: some clients give up after five seconds of silence. */
-export const PROGRESS_INTERVAL_MS = 2_500;
-/** The pause before the first look for a job's own reports, in milliseconds. Later pauses are a share of the time waited. */
-const FIRST_RELAY_PAUSE_MS = 200;
-const RELAY_PAUSE_SHARE = 0.1;
+import { waitFor } from "./wait-for.ts";
 
 /** Tools named in answers that start a job: hosts with a search for tools may show a model only those that it found. */
 const COLLECTING_TOOLS = ["await_result", "probe_status"];
@@ -195,32 +174,10 @@ function jobTool<Input, Args, Result, Output extends object>(
     argsOf,
     find: async (input: unknown, context: ToolContext) => context.jobs.find(job, await argsOf(input, context)),
   };
-  if ("answer" in options) {
-    const description = describeTool(toolOptions, options.output);
-    const mayAdd = (description.listing.outputSchema as JsonSchema).additionalProperties !== false;
-    return {
-      ...description,
-      ...common,
-      waits: false,
-      returnsAtOnce: true,
-      async call(input, context) {
-        const promise = await launch(input, context);
-        const output = await options.answer(startedOf(promise), input as Input, context);
-        const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
-        const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING_TOOLS };
-        const { id, name: job, note } = promise;
-        const isView = promise_id === job;
-        const view_url = isView ? await context.pageOf?.(job) : undefined;
-        const answer = structured(
-          { ...output, ...how, ...(view_url !== undefined && { view_url }) },
-          { id, job, isView },
-        );
-        return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
-      },
-    };
-  }
-  const result = job.result ?? Json;
-  const output = JobOutput.extend({ result: result.optional().describe("What the job produced, when complete.") });
+  if ("answer" in options) return { ...common, ...answeringAtOnce(options, toolOptions, launch) };
+  const output = JobOutput.extend({
+    result: (job.result ?? Json).optional().describe("What the job produced, when complete."),
+  });
   return {
     ...describeTool(toolOptions, output),
     ...common,
@@ -229,6 +186,35 @@ function jobTool<Input, Args, Result, Output extends object>(
     start: launch,
     call: (input, context) => waitFor(launch(input, context), context, options),
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, options),
+  };
+}
+
+/** What a tool is that answers as soon as its job has started. */
+function answeringAtOnce<Input, Args, Result, Output extends object>(
+  options: StartToolOptions<Input, Args, Result, Output>,
+  described: ToolOptions<Input>,
+  launch: (input: unknown, context: CallContext) => Promise<DurablePromise>,
+) {
+  const description = describeTool(described, options.output);
+  const mayAdd = (description.listing.outputSchema as JsonSchema).additionalProperties !== false;
+  return {
+    ...description,
+    waits: false,
+    returnsAtOnce: true,
+    async call(input: unknown, context: CallContext): ReturnType<Tool["call"]> {
+      const promise = await launch(input, context);
+      const output = await options.answer(startedOf(promise), input as Input, context);
+      const { job_name, promise_id = job_name } = output as { job_name?: unknown; promise_id?: unknown };
+      const how = promise.state === "pending" && mayAdd && { collect_with: COLLECTING_TOOLS };
+      const { id, name: job, note } = promise;
+      const isView = promise_id === job;
+      const view_url = isView ? await context.pageOf?.(job) : undefined;
+      const answer = structured(
+        { ...output, ...how, ...(view_url !== undefined && { view_url }) },
+        { id, job, isView },
+      );
+      return note === undefined ? answer : { ...answer, content: [...answer.content, { type: "text", text: note }] };
+    },
   };
 }
 
@@ -242,98 +228,4 @@ export function startedOf<Args, Result>(promise: DurablePromise): Started<Args, 
     startedAt: createdAt,
     ...(state === "resolved" && { result: value as Result }),
   };
-}
-
-interface WaitOptions {
-  name?: string;
-  consent?: readonly string[];
-  /** Whether the job's own reports of progress are passed on soon and unchanged, and no other reports. */
-  relaysProgress?: boolean;
-  /** Called with the job's result before the answer. */
-  onResult?(result: unknown): void;
-}
-
-/**
- * Answers a call whose work is a job: with the result when it comes in time, otherwise with the job's name. Time counts from
- * the beginning of the call, as it does for its client.
- */
-export async function waitFor(
-  launching: Promise<DurablePromise>,
-  { store, signal, now, until, maxWaitMs, pageOf, reportProgress, mayConfirm, asks: mayAsk }: CallContext,
-  { name: tool, consent = [], relaysProgress = false, onResult }: WaitOptions = {},
-) {
-  const timeout = Math.max(0, Math.min(reportProgress ? MAX_WAIT_WITH_PROGRESS_MS : maxWaitMs, until - now));
-  let settled: DurablePromise | undefined;
-  let current: CurrentJob | undefined;
-  /** Ends the wait early: the job asks a question. */
-  const asks = new AbortController();
-  const check = async (job: CurrentJob) => {
-    // An addition: if the server does not say what the job does, the call goes on.
-    current = await currentJobOf(store, job.promise, signal).catch(() => current ?? job);
-    if (current.questions.size > 0) asks.abort();
-    return current;
-  };
-  let lastRelayed = "";
-  /** Passes on the job's own report, unchanged. */
-  const relay = async (job: CurrentJob) => {
-    const { progress, message } = (await check(job)).feed.entry ?? {};
-    const news = JSON.stringify([progress, message]);
-    if (!progress || news === lastRelayed) return;
-    lastRelayed = news;
-    reportProgress?.(progress.done, progress.total, message);
-  };
-  const follow = async (job: CurrentJob, ended: AbortSignal) => {
-    const began = Date.now();
-    while (!ended.aborted) {
-      await pause(
-        Math.min(Math.max((Date.now() - began) * RELAY_PAUSE_SHARE, FIRST_RELAY_PAUSE_MS), PROGRESS_INTERVAL_MS),
-        ended,
-      );
-      await relay(job);
-    }
-  };
-  const report = () => {
-    if (lastRelayed !== "") return;
-    const at = Date.now();
-    const { done, total } = current ? countOf(current, at) : { done: 0 };
-    reportProgress?.(done, total, current ? lineOf(current, at) : "starting");
-    if (current) void check(current);
-  };
-  const ticker = reportProgress || mayAsk ? setInterval(report, PROGRESS_INTERVAL_MS) : undefined;
-  const ended = new AbortController();
-  const present = async (promise: DurablePromise) => {
-    onResult?.(promise.value);
-    return presentJob(await withMedia(store, promise, signal), await pageOf?.(promise.name));
-  };
-  let relaying: Promise<void> | undefined;
-  let started: DurablePromise;
-  try {
-    started = await launching;
-    if (started.state !== "pending") return await present(started);
-    current = withoutFeed(started);
-    if (reportProgress && relaysProgress) relaying = follow(current, ended.signal);
-    await awaitSettled(store, [started.name], {
-      timeout: Math.max(0, now + timeout - Date.now()),
-      signal: AbortSignal.any([signal, asks.signal]),
-      onSettled: (_name, promise) => {
-        settled = promise;
-      },
-    });
-  } finally {
-    clearInterval(ticker);
-    ended.abort();
-  }
-  // The last report must be sent before the answer.
-  await relaying;
-  if (settled) return present(started.note === undefined ? settled : { ...settled, note: started.note });
-  const last = signal.aborted ? current : await check(current);
-  const { name } = started;
-  const how = howToAnswer(name, last);
-  const agree =
-    how && mayConfirm && consent[0] ? ` Once the user agrees, call ${tool} again with ${consent[0]}: true.` : "";
-  const note = `${started.note === undefined ? "" : `${started.note} `}${how ?? "Still running; it continues by itself."}${agree} Collect the result with await_result(job_names: ["${name}"]).`;
-  return structured(
-    { job_name: name, status: "running", ...activityOf(last, Date.now()), note, view_url: await pageOf?.(name) },
-    { job: name, isView: true, ...(how && { asks: { promise: started, inputRequests: inputRequestsOf(last) } }) },
-  );
 }

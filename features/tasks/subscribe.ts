@@ -40,6 +40,8 @@ const Notifications = z.object({
   resourceSubscriptions: z.array(z.string()).max(MAX_RESOURCES).default([]),
 });
 
+const ACCEPTED_NOTIFICATIONS = `notifications: accepted are taskIds, a list of 1 to ${MAX_TASKS} task ids, and resourceSubscriptions, one of up to ${MAX_RESOURCES} URIs`;
+
 /** Reports changes of resources until `signal` is aborted. */
 type Watch = (uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) => Promise<void>;
 
@@ -65,10 +67,7 @@ export async function subscribe(
   await over;
 
   const { data: notifications } = Notifications.safeParse(params.notifications);
-  if (!notifications) {
-    const reason = `notifications: accepted are taskIds, a list of 1 to ${MAX_TASKS} task ids, and resourceSubscriptions, one of up to ${MAX_RESOURCES} URIs`;
-    return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: reason });
-  }
+  if (!notifications) return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: ACCEPTED_NOTIFICATIONS });
   // The SDK has checked their form.
   const { [CLIENT_CAPABILITIES]: declared } = { ...(params._meta as { [CLIENT_CAPABILITIES]?: DeclaredCapabilities }) };
   const { declaresTasks, showsForms } = abilitiesOf(declared);

@@ -1,6 +1,6 @@
 /** What callers hear, and when, while their calls wait for a job that no worker executes. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PROGRESS_INTERVAL_MS } from "../../core/tools/job-tool.ts";
+import { PROGRESS_INTERVAL_MS } from "../../core/tools/wait-for.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 

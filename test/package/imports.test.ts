@@ -39,6 +39,8 @@ test.each([
   ["a feature that imports a face of core", "features/quota/a.ts", "../../core/jobs/index.ts", 0],
   ["a feature that imports what is behind a face", "features/quota/a.ts", "../../core/jobs/b.ts", 1],
   ["a worker's part that imports what is behind a face", "worker/execution/a.ts", "../../core/engine/ids.ts", 1],
+  ["a wrapped server that imports a face of the worker", "wrap/worker/a.ts", "../../worker/connection/index.ts", 0],
+  ["a wrapped server that imports what is behind it", "wrap/worker/a.ts", "../../worker/connection/b.ts", 1],
   ["a command that imports what is behind a face", "cli/operate/a.ts", "../../core/resonate/connection/b.ts", 1],
   ["a test that imports what is behind a face", "features/quota/a.test.ts", "../../core/jobs/b.ts", 0],
   ["a feature that imports another feature", "features/quota/a.ts", "../events/b.ts", 1],

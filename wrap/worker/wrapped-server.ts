@@ -3,7 +3,7 @@ import { ProtocolError, SdkHttpError } from "@modelcontextprotocol/client";
 import { LRUCache } from "lru-cache";
 import { HOUR, type Log, RetryableError, type Step } from "../../core/author/index.ts";
 import { splitKey } from "../../core/resonate/index.ts";
-import type { Fetch } from "../../worker/connection/public-fetch.ts";
+import type { Fetch } from "../../worker/connection/index.ts";
 import type { Snapshot } from "../snapshot.ts";
 import type { WrapOptions } from "../wrap-options.ts";
 import { CallsInFlight } from "./call/calls-in-flight.ts";

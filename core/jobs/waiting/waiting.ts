@@ -49,12 +49,7 @@ export async function awaitSettled(
   let failure: unknown;
   const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
     const reads = [...pending].map(async (name) => {
-      let undecryptable: PromiseRecord | undefined;
-      const promise = await read(name).catch((error) => {
-        undecryptable = names.length > 1 ? undecryptableIn(error) : undefined;
-        if (!undecryptable) throw error;
-        return undefined;
-      });
+      const { promise, undecryptable } = await resultOf(read(name), names.length > 1);
       hasAnswered = true;
       settle(name, promise, undecryptable);
     });
@@ -91,4 +86,18 @@ export async function awaitSettled(
   }
   if (failure !== undefined && pending.size > 0 && !caller.aborted) throw failure;
   return [...pending];
+}
+
+/** What a read has found. One of `several` promises that cannot be decrypted does not fail the others. */
+async function resultOf(
+  reading: Promise<DurablePromise | undefined>,
+  several: boolean,
+): Promise<{ promise: DurablePromise | undefined; undecryptable?: PromiseRecord }> {
+  try {
+    return { promise: await reading };
+  } catch (error) {
+    const undecryptable = several ? undecryptableIn(error) : undefined;
+    if (!undecryptable) throw error;
+    return { promise: undefined, undecryptable };
+  }
 }

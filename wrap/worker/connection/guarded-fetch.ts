@@ -1,7 +1,7 @@
 /** The `fetch` for requests to a wrapped server. It refuses private addresses, and limits the size of each message. */
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/connection/public-fetch.ts";
+import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/connection/index.ts";
 import { MessageTooLong } from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 

@@ -1,6 +1,6 @@
 /** Why a connection to a wrapped server could not be opened, in words. */
 import { SdkHttpError } from "@modelcontextprotocol/client";
-import { PrivateAddress } from "../../../worker/connection/public-fetch.ts";
+import { PrivateAddress } from "../../../worker/connection/index.ts";
 import { describeAnswer } from "../host/errors.ts";
 
 /** A program did not open a session. The last line that it wrote on stderr usually says why. */

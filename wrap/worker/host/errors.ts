@@ -1,6 +1,6 @@
 /** The reasons why a request to a wrapped server has no result. */
 import { INTERNAL_ERROR, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
-import { PrivateAddress } from "../../../worker/connection/public-fetch.ts";
+import { PrivateAddress } from "../../../worker/connection/index.ts";
 import { MAX_MESSAGE_BYTES } from "./host-config.ts";
 
 /** The request has not reached the server. It may be sent again, even if it is not repeatable. */

@@ -1,0 +1,100 @@
+/** `probe_status`: the state of jobs, without waiting. */
+import * as z from "zod";
+import { referringPart } from "../../core/author/index.ts";
+import {
+  activityOf,
+  currentJobOf,
+  type DurablePromise,
+  JobView,
+  partialOf,
+  type RemoteStore,
+  undecryptableView,
+  viewOf,
+} from "../../core/jobs/index.ts";
+import { undecryptableIn } from "../../core/resonate/index.ts";
+import {
+  ANSWER_SUBJECT,
+  arrange,
+  builtInTool,
+  cutToLimit,
+  jobNames,
+  linksTo,
+  MAX_ANSWER,
+  noteOn,
+  type Selection,
+  viewOfRange,
+} from "../../core/tools/index.ts";
+import {
+  alwaysListed,
+  MAX_PARTIAL,
+  newerOf,
+  type PartialRange,
+  partial_from,
+  partialIn,
+  referringResults,
+} from "./job-views.ts";
+
+/** Which parts of results are wanted. The URIs of resources have the same parameters, but not all clients read resources. */
+const selection = {
+  result: z.enum(["none", "summary", "full"]).optional().describe("How much."),
+  fields: z.array(z.string().max(200)).max(50).optional().describe("Such as daily.time."),
+  offset: z.int().min(0).optional().describe("In a large one."),
+  limit: z.int().optional().describe("Characters."),
+};
+
+export const probeStatus = builtInTool({
+  name: "probe_status",
+  title: "Probe job status",
+  description: "Check the status of jobs, and read a result, without waiting.",
+  input: z.object({ job_names: jobNames, ...selection, partial_from }),
+  output: z.object({
+    statuses: z.array(JobView).describe("One entry a name, in the order asked."),
+    note: z.string().optional(),
+  }),
+  annotations: { readOnlyHint: true, idempotentHint: true, openWorldHint: false },
+  _meta: alwaysListed,
+  async run({ job_names, partial_from, ...selected }, { store, signal }) {
+    const foreign = new Map<string, unknown>();
+    const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
+    // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
+    const jobs = await Promise.all(
+      job_names.map(async (name) => {
+        const reading = readJob(store, name, selected, partial, signal);
+        const { promise, view: fullView } = await reading.catch((error): Awaited<typeof reading> => {
+          const undecryptable = job_names.length > 1 ? undecryptableIn(error) : undefined;
+          if (!undecryptable) throw error;
+          return { view: undecryptableView(name, undecryptable) };
+        });
+        if (promise?.job.returnsToolResult) foreign.set(name, referringPart(promise));
+        const { partial: partialResults, ...view } = fullView;
+        const job = cutToLimit(view, selected, MAX_ANSWER);
+        return partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job;
+      }),
+    );
+    const arranged = arrange(jobs, MAX_ANSWER);
+    const note = noteOn(arranged);
+    const links = linksTo(arranged.views.map(({ summary }) => summary));
+    const files = [referringResults(arranged.views, foreign), arranged.views.map(({ partial }) => partial)];
+    return { statuses: arranged.views, ...(note !== undefined && { note }), [ANSWER_SUBJECT]: { links, files } };
+  },
+});
+
+/** A job with its view, which for a running job has its activity. */
+async function readJob(
+  store: RemoteStore,
+  name: string,
+  selected: Selection,
+  range: PartialRange,
+  signal: AbortSignal,
+): Promise<{ promise?: DurablePromise; view: JobView }> {
+  const promise = await store.get(name, signal);
+  if (!promise) return { view: viewOf(name, promise) };
+  const view = await viewOfRange(store, promise, selected, MAX_ANSWER, signal);
+  if (promise.state !== "pending") {
+    const partial = range.from === undefined ? undefined : await partialOf(store, promise.id, range, signal);
+    return { promise, view: { ...view, ...(await newerOf(store, promise, signal)), ...(partial && { partial }) } };
+  }
+  const current = await currentJobOf(store, promise, signal, "recent");
+  const partial = await partialIn(store, current, range, signal);
+  return { promise, view: { ...view, ...activityOf(current, Date.now()), ...(partial && { partial }) } };
+}
