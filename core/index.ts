@@ -36,7 +36,7 @@ export {
   type Winner,
 } from "./author/context.ts";
 export { type EventDefinition, event } from "./author/event.ts";
-export type { FileData, FileLimits, FileReference, InputFile as GivenFile } from "./author/file.ts";
+export type { FileData, FileLimits, FileReference, InputFile } from "./author/file.ts";
 export { fileInput } from "./author/file-input.ts";
 export { type DurableFunction, type Implementation, type ImplementOptions, implement } from "./author/implement.ts";
 export { defineJob, hashed, type Job, type JobOptions, type JsonSchema, type Schema } from "./author/job.ts";

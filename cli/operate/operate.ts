@@ -187,11 +187,11 @@ function overviewOf(overview: Overview): Answer {
 
 function serverOf(resonate: Overview["resonate"]): string[] {
   if (!resonate) return ["The Resonate server does not answer."];
-  const { release, ms, size, most, today } = resonate;
+  const { release, ms, size, maxBytes, today } = resonate;
   const MB = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
   const storage = size === undefined ? "only its database knows its size" : `${MB(size)} stored`;
   return [
-    `The Resonate server (${release}) answers in ${ms} ms; ${storage}${most === undefined ? "" : ` of ${MB(most)}`}.`,
+    `The Resonate server (${release}) answers in ${ms} ms; ${storage}${maxBytes === undefined ? "" : ` of ${MB(maxBytes)}`}.`,
     ...(today ? [`Today: ${today.written} rows written, ${today.requests} requests.`] : []),
   ];
 }

@@ -151,7 +151,7 @@ export interface ServerState {
   release: "embedded" | "account" | "0.9.8" | "0.10";
   /** How many bytes are stored, and how many can be; undefined where the server does not report that. */
   size?: number;
-  most?: number;
+  maxBytes?: number;
   /** Billed usage by UTC days; undefined where the server runs on the operator's own machine. */
   today?: Charges;
   yesterday?: Charges;

@@ -68,9 +68,11 @@ export const RULES = {
   },
   "no-server": ({ resonate }: AlertInput) => (resonate ? undefined : "the Resonate server does not answer"),
   "server-full": ({ resonate }: AlertInput) => {
-    if (typeof resonate !== "object" || !resonate.most) return undefined;
-    const { size = 0, most } = resonate;
-    return size > ALMOST_FULL_SHARE * most ? `the Resonate server has stored ${GB(size)} of ${GB(most)}` : undefined;
+    if (typeof resonate !== "object" || !resonate.maxBytes) return undefined;
+    const { size = 0, maxBytes } = resonate;
+    return size > ALMOST_FULL_SHARE * maxBytes
+      ? `the Resonate server has stored ${GB(size)} of ${GB(maxBytes)}`
+      : undefined;
   },
   "plan-used": ({ resonate, isFree }: AlertInput) => {
     if (!isFree || typeof resonate !== "object" || !resonate.today) return undefined;

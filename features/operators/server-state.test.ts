@@ -25,8 +25,8 @@ const seen = (resonate: Partial<ServerState>, isFree = true) =>
   ({ resonate: { ms: 1, release: "account", ...resonate }, isFree }) as never;
 
 test.each([
-  [{ size: 8.9e9, most: 10e9 }, undefined],
-  [{ size: 9.1e9, most: 10e9 }, "the Resonate server has stored 9.1 GB of 10.0 GB"],
+  [{ size: 8.9e9, maxBytes: 10e9 }, undefined],
+  [{ size: 9.1e9, maxBytes: 10e9 }, "the Resonate server has stored 9.1 GB of 10.0 GB"],
   [{ size: 9.1e9 }, undefined],
   [{}, undefined],
 ])("the rule for a storage of %o", (resonate, says) => expect(RULES["server-full"](seen(resonate))).toBe(says));

@@ -10,7 +10,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 /** The report of a server that comes with this package. An account's server counts since it woke. */
 interface Usage {
   size: number;
-  most?: number;
+  maxBytes?: number;
   requests?: number;
   alarms?: number;
   rows?: { read: number; written: number };
@@ -28,9 +28,15 @@ export async function askServer(config: OperatorConfig, rules: ServerRules): Pro
     await response.body?.cancel();
     return { release: (await rules.armsTargetsOnly()) ? "0.10" : "0.9.8" };
   }
-  const { size, most, requests, alarms = 0, rows, awake = 0 }: Usage = await response.json();
-  if (requests === undefined || !rows) return { release: "embedded", size, ...(most !== undefined && { most }) };
-  return { release: "account", size, most: MAX_OBJECT_BYTES, charges: { requests: requests + alarms, ...rows, awake } };
+  const { size, maxBytes, requests, alarms = 0, rows, awake = 0 }: Usage = await response.json();
+  if (requests === undefined || !rows)
+    return { release: "embedded", size, ...(maxBytes !== undefined && { maxBytes }) };
+  return {
+    release: "account",
+    size,
+    maxBytes: MAX_OBJECT_BYTES,
+    charges: { requests: requests + alarms, ...rows, awake },
+  };
 }
 
 /** The sums of an account's server; `last` is its last report. */

@@ -59,7 +59,7 @@ export const awaitResult = builtInTool({
   name: "await_result",
   title: "Await job results",
   description:
-    "Wait for started jobs and collect their results; after timeout_seconds, with the names still " +
+    "Wait for started jobs and collect their results; after timeout_seconds, with those still " +
     "running, to await again. If calls are cut short, wait in turns of 4 seconds.",
   input: z.object({
     job_names: jobNames,

@@ -118,7 +118,7 @@ const Health: FC<{ overview: Overview }> = ({ overview: { workers, at, waits, re
           text={resonate === undefined ? "no answer" : `${RELEASES[resonate.release]}, ${resonate.ms} ms`}
         />
         {resonate && (
-          <Part name="Stored" isKnown isWell={!isNearly(resonate.size, resonate.most)} text={sizeIn(resonate)} />
+          <Part name="Stored" isKnown isWell={!isNearly(resonate.size, resonate.maxBytes)} text={sizeIn(resonate)} />
         )}
         <Part name="Blocked" isKnown={isKnown} isWell={stuck === 0} text={String(stuck)} />
       </ul>
@@ -170,12 +170,12 @@ const RELEASES = { embedded: "embedded", account: "the account's", "0.9.8": "rel
 
 const bytesOf = (bytes: number) => (bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(1)} GB`);
 
-const isNearly = (size = 0, most = Number.POSITIVE_INFINITY) => size > 0.9 * most;
+const isNearly = (size = 0, maxBytes = Number.POSITIVE_INFINITY) => size > 0.9 * maxBytes;
 
 /** The stored size. A Resonate server that the operator runs does not report it; only its database knows. */
-function sizeIn({ size, most }: Server): string {
+function sizeIn({ size, maxBytes }: Server): string {
   if (size === undefined) return "ask its database";
-  return most === undefined ? bytesOf(size) : `${bytesOf(size)} of ${bytesOf(most)}`;
+  return maxBytes === undefined ? bytesOf(size) : `${bytesOf(size)} of ${bytesOf(maxBytes)}`;
 }
 
 /** The platform's charges of a day, as numbers and as shares of the free plan. */

@@ -31,7 +31,7 @@ test("a first deployment is complete, has limits with --paid, and creates no tok
   expect(output).not.toContain("dme_");
   const deployment = platform.workers.get("paid");
   const modules = Object.keys(deployment?.modules ?? {}).map((path) => path.replace(/-[\dA-Z]{8}(?=\.js$)/, ""));
-  const lazyModules = ["answer-with-sdk", "caller-object", "object-server", "runner-server", "runs", "source-maps"];
+  const lazyModules = ["answer-with-sdk", "composition", "object-server", "runner-server", "runs", "source-maps"];
   expect(modules).toEqual(expect.arrayContaining(["index", ...lazyModules].map((name) => `${name}.js`)));
   const objects = deployment?.bindings.filter(({ type }) => type === "durable_object_namespace");
   expect(objects?.map(({ name, class_name }) => `${name} ${class_name}`).sort()).toEqual([

@@ -40,7 +40,7 @@ test("the overview has the server's release and latency, its size and cost if kn
     }
     expect(resonate.release).toBe(isAccount ? "account" : "embedded");
     expect(resonate.size).toBeGreaterThan(0);
-    expect(resonate.most).toBeGreaterThan(resonate.size);
+    expect(resonate.maxBytes).toBeGreaterThan(resonate.size);
     // An embedded server costs nothing.
     if (!isAccount) return expect(resonate).not.toHaveProperty("today");
     for (const what of ["requests", "written", "read", "awake"])

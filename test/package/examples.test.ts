@@ -18,6 +18,9 @@ const COMPILED_ONLY = ["runWorker"];
 
 const fileOf = ({ of }: Example, i: number) => `${i}-${of.replace(".", "-")}.ts`;
 
+/** What the examples use without declaring it. */
+const CAST = "test/package/examples/cast.ts";
+
 /** The source of a module whose default export runs the example. */
 async function moduleOf({ code }: Example): Promise<string> {
   const declares = (name: string) => new RegExp(`\\b(const|let|function|class) ${name}\\b`).test(code);
@@ -27,10 +30,10 @@ async function moduleOf({ code }: Example): Promise<string> {
     const list = names.map(({ name, isType }) => (isType ? `type ${name}` : name));
     lines.push(`import { ${list.join(", ")} } from "../../${path}";`);
   }
-  const cast = await readFile("test/package/examples/cast.ts", "utf8");
+  const cast = await readFile(CAST, "utf8");
   const known = [...cast.matchAll(/^export (?:const|async function|function) (\w+)/gm)].map(([, name = ""]) => name);
   const list = known.filter((name) => !declares(name));
-  lines.push(`import { ${list.join(", ")} } from "./examples/cast.ts";`);
+  lines.push(`import { ${list.join(", ")} } from "../../${CAST}";`);
   const body = code.replace(/^export default /gm, "void ").replace(/^export /gm, "");
   return `${lines.join("\n")}\n\nexport default async function example(ctx: Ctx) {\n${body}\n}\n`;
 }

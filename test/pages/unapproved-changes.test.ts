@@ -22,8 +22,8 @@ afterAll(async () => {
 });
 
 test("the front page of a local stack shows them as text", async () => {
-  const { held } = await (await fetch(`${edge.url}/pages/about`)).json();
-  expect(held).toEqual([{ server: "acme", lines: [LINE] }]);
+  const { unapproved } = await (await fetch(`${edge.url}/pages/about`)).json();
+  expect(unapproved).toEqual([{ server: "acme", lines: [LINE] }]);
   if (!browser) return;
   await using visitor = await visit(browser, edge.url);
   const page = await visitor.open("/");
