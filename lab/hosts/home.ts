@@ -37,8 +37,7 @@ export async function makeHome(
   };
   const [cwd, bin] = [join(home, "project"), join(home, "bin")];
   await Promise.all([mkdir(cwd), mkdir(bin), writeFiles(host, home, cwd, model)]);
-  const opens = `#!/bin/sh\nexec '${process.execPath}' '${resolve("lab/hosts/browser.ts")}' "$@"\n`;
-  await Promise.all(BROWSERS.map((name) => writeFile(join(bin, name), opens, { mode: 0o755 })));
+  await writeBrowsers(bin);
   const env = {
     PATH: `${bin}${delimiter}${process.env.PATH}`,
     HOME: home,
@@ -49,33 +48,7 @@ export async function makeHome(
     ...(server.token && { MCP_TOKEN: server.token }),
     ...host.env?.(model),
   };
-  const run: Home["run"] = (args, where) => {
-    const options = { cwd, env, extendEnv: false, reject: false, all: true, detached: true } as const;
-    const line = [command, ...args].map((word) => `'${word}'`).join(" ");
-    const program = where
-      ? execa("script", ["--quiet", "--return", "--command", line, "/dev/null"], { ...options, stdin: "pipe" })
-      : execa(command, args, { ...options, stdin: "ignore" });
-    let timedOut = false;
-    const kill = () => {
-      if (program.pid !== undefined) end(-program.pid);
-    };
-    const timer = globalThis.setTimeout(() => {
-      timedOut = true;
-      kill();
-    }, patience);
-    const ended = program.then(({ all, failed }) => {
-      clearTimeout(timer);
-      return { printed: all ?? "", failed: failed === true, timedOut };
-    });
-    const type = async (line: string) => {
-      if (!program.stdin?.writable) return;
-      program.stdin.write(line);
-      // Hosts treat keys that arrive together as a paste.
-      await setTimeout(500);
-      program.stdin.write("\r");
-    };
-    return { ended, type, kill };
-  };
+  const run: Home["run"] = (args, where) => runHost([command, ...args], { cwd, env, patience }, where);
   const { paste = "" } = hostSetups(server).find(({ id }) => id === host.id) ?? {};
   const { failed, printed } = await run(wordsOf(paste).slice(1)).ended;
   if (failed) {
@@ -84,6 +57,54 @@ export async function makeHome(
   }
   if (host.prepare) await run(host.prepare(model)).ended;
   return { run, [Symbol.asyncDispose]: remove };
+}
+
+/** Writes programs that take the place of the machine's browsers. */
+async function writeBrowsers(bin: string): Promise<void> {
+  const script = `#!/bin/sh\nexec '${process.execPath}' '${resolve("lab/hosts/browser.ts")}' "$@"\n`;
+  await Promise.all(BROWSERS.map((name) => writeFile(join(bin, name), script, { mode: 0o755 })));
+}
+
+interface HostOptions {
+  cwd: string;
+  /** The whole environment. */
+  env: Record<string, string>;
+  /** The longest run, in milliseconds. */
+  patience: number;
+}
+
+function runHost(words: string[], { cwd, env, patience }: HostOptions, where?: "in a terminal"): Run {
+  const program = spawnHost(words, { cwd, env }, where);
+  let timedOut = false;
+  const kill = () => {
+    if (program.pid !== undefined) end(-program.pid);
+  };
+  const timer = globalThis.setTimeout(() => {
+    timedOut = true;
+    kill();
+  }, patience);
+  const ended = program.then(({ all, failed }) => {
+    clearTimeout(timer);
+    return { printed: all ?? "", failed: failed === true, timedOut };
+  });
+  const type = async (line: string) => {
+    if (!program.stdin?.writable) return;
+    program.stdin.write(line);
+    // Hosts treat keys that arrive together as a paste.
+    await setTimeout(500);
+    program.stdin.write("\r");
+  };
+  return { ended, type, kill };
+}
+
+/** Starts a command in a process group of its own, optionally in a terminal. */
+function spawnHost(words: string[], { cwd, env }: Pick<HostOptions, "cwd" | "env">, where?: "in a terminal") {
+  const options = { cwd, env, extendEnv: false, reject: false, all: true, detached: true } as const;
+  const [command = "", ...args] = words;
+  if (!where) return execa(command, args, { ...options, stdin: "ignore" });
+  const line = words.map((word) => `'${word}'`).join(" ");
+  const terminal = ["--quiet", "--return", "--command", line, "/dev/null"];
+  return execa("script", terminal, { ...options, stdin: "pipe" });
 }
 
 /** Kills a process, or with a negative id a process group. */

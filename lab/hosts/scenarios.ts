@@ -24,102 +24,128 @@ export interface Scenario {
 
 const LONG = { latitude: 47.6, longitude: -122.3, from: "2012-01" };
 
+const collect = (...names: string[]) => ({ tool: "await_result", args: { job_names: names } });
+
+const timer = (name: string, seconds: number) => ({ tool: "set_timer", args: { timer_name: name, seconds } });
+
+/** Sets a timer of three seconds, and collects its result. */
+const shortTimer = (name: string): Turns => [() => [timer(name, 3)], () => [collect(`timer_${name}`)]];
+
+const says = (words: RegExp) => (told: string) => words.exec(told)?.[0];
+
 /** The scenarios, with jobs whose names are unique to the run. @param seconds how long the long timer takes */
 export function scenariosOf(run: string, seconds: number): Scenario[] {
-  const collect = (...names: string[]) => ({ tool: "await_result", args: { job_names: names } });
-  const timer = (name: string, seconds: number) => ({ tool: "set_timer", args: { timer_name: name, seconds } });
-  const two = [`${run}-a`, `${run}-b`];
-  const turns = Array.from({ length: Math.ceil(seconds / 40) }, () => () => [collect(`timer_${run}`)]);
-  const says = (words: RegExp) => (told: string) => words.exec(told)?.[0];
-  /** Sets a timer of three seconds, and collects its result. */
-  const short = (name: string): Turns => [() => [timer(name, 3)], () => [collect(`timer_${name}`)]];
   return [
-    {
-      name: `start, wait ${seconds} s, collect`,
-      prompt: "Set a timer, wait for it, and tell me when it fired.",
-      turns: [() => [timer(run, seconds)], ...turns],
-      tells: says(/complete/),
-    },
-    {
-      name: "parallel calls",
-      prompt: "Set two timers and wait for both.",
-      turns: [() => two.map((timer_name) => ({ tool: "timer", args: { timer_name, seconds: 3 } }))],
-      tells(_told, results) {
-        const starts = results
-          .slice(-2)
-          .map((result) => Date.parse(/started_at[\\"]+: ?[\\"]+([^"\\]+)/.exec(result)?.[1] ?? ""));
-        const apart = Math.abs((starts[0] ?? Number.NaN) - (starts[1] ?? Number.NaN));
-        return Number.isNaN(apart) ? undefined : apart < 2_000 ? "side by side" : "one after the other";
-      },
-    },
-    {
-      name: "large result",
-      prompt: "Gather two years of weather.",
-      turns: [
-        () => [{ tool: "weather_range", args: { ...LONG, to: "2013-12" } }],
-        (results) => [collect(jobIn(results))],
-        (results) => [{ tool: "probe_status", args: { job_names: [jobIn(results)], result: "full" } }],
-      ],
-      tells: (told) => (/next_offset/.test(told) ? `${told.length.toLocaleString("en")} characters` : undefined),
-    },
-    {
-      name: "large result in parts of 5,000",
-      prompt: "Read two years of weather.",
-      turns: [
-        () => [{ tool: "weather_range", args: { ...LONG, to: "2013-12" } }],
-        (results) => [partOf(jobIn(results), 0)],
-        ...Array.from({ length: 9 }, () => (results: readonly string[]) => {
-          const { next } = readIn(results);
-          return next === undefined ? [] : [partOf(jobIn(results), next)];
-        }),
-      ],
-      tells(_told, results) {
-        const { text, next } = readIn(results);
-        const isWhole = next === undefined && text.startsWith("{") && JSON.parse(text).months.length === 24;
-        return isWhole ? `all ${text.length.toLocaleString("en")} characters` : undefined;
-      },
-    },
-    {
-      name: "question",
-      prompt: "Gather three years of weather.",
-      turns: [() => [{ tool: "weather_range", args: { ...LONG, to: "2014-12" } }]],
-      tells: says(/declined|waiting_for|confirm|nobody/),
-    },
-    {
-      name: "cancel",
-      prompt: "Set a timer and cancel it.",
-      turns: [() => [timer(`${run}-c`, 600)], () => [{ tool: "cancel_job", args: { job_names: [`timer_${run}-c`] } }]],
-      tells: says(/cancelled|requires approval/),
-    },
-    {
-      name: "killed, resumed",
-      prompt: "Set a timer and wait for it.",
-      turns: [() => [timer(`${run}-k`, 20)], () => [collect(`timer_${run}-k`)]],
-      resumed: [() => [collect(`timer_${run}-k`)]],
-      tells: says(/complete/),
-    },
-    {
-      name: "task, killed, resumed",
-      prompt: "Set a timer.",
-      turns: [() => [{ tool: "timer", args: { timer_name: `${run}-task`, seconds: 30 } }]],
-      resumed: [],
-      task: true,
-      tells: says(/completed/),
-    },
-    {
-      name: "model gets",
-      prompt: "Set a timer.",
-      turns: [() => [timer(`${run}-m`, 3)]],
-      marked: true,
-      tells(told) {
-        const [text, structured] = [told.includes(TEXT), told.includes("fires_at")];
-        return text ? (structured ? "both" : "the text") : structured ? "structured content" : undefined;
-      },
-    },
-    { name: "token", prompt: "Set a timer.", turns: short(`${run}-t`), tells: says(/complete/), way: "token" },
-    { name: "OAuth", prompt: "Set a timer.", turns: short(`${run}-o`), tells: says(/complete/), way: "OAuth" },
+    longTimer(run, seconds),
+    parallelCalls(run),
+    ...LARGE_RESULTS,
+    QUESTION,
+    ...endScenarios(run),
+    resultForms(run),
+    { name: "token", prompt: "Set a timer.", turns: shortTimer(`${run}-t`), tells: says(/complete/), way: "token" },
+    { name: "OAuth", prompt: "Set a timer.", turns: shortTimer(`${run}-o`), tells: says(/complete/), way: "OAuth" },
   ];
 }
+
+function longTimer(run: string, seconds: number): Scenario {
+  const waits = Array.from({ length: Math.ceil(seconds / 40) }, () => () => [collect(`timer_${run}`)]);
+  return {
+    name: `start, wait ${seconds} s, collect`,
+    prompt: "Set a timer, wait for it, and tell me when it fired.",
+    turns: [() => [timer(run, seconds)], ...waits],
+    tells: says(/complete/),
+  };
+}
+
+function parallelCalls(run: string): Scenario {
+  const timerNames = [`${run}-a`, `${run}-b`];
+  return {
+    name: "parallel calls",
+    prompt: "Set two timers and wait for both.",
+    turns: [() => timerNames.map((timer_name) => ({ tool: "timer", args: { timer_name, seconds: 3 } }))],
+    tells(_told, results) {
+      const starts = results
+        .slice(-2)
+        .map((result) => Date.parse(/started_at[\\"]+: ?[\\"]+([^"\\]+)/.exec(result)?.[1] ?? ""));
+      const apart = Math.abs((starts[0] ?? Number.NaN) - (starts[1] ?? Number.NaN));
+      return Number.isNaN(apart) ? undefined : apart < 2_000 ? "side by side" : "one after the other";
+    },
+  };
+}
+
+const LARGE_RESULTS: readonly Scenario[] = [
+  {
+    name: "large result",
+    prompt: "Gather two years of weather.",
+    turns: [
+      () => [{ tool: "weather_range", args: { ...LONG, to: "2013-12" } }],
+      (results) => [collect(jobIn(results))],
+      (results) => [{ tool: "probe_status", args: { job_names: [jobIn(results)], result: "full" } }],
+    ],
+    tells: (told) => (/next_offset/.test(told) ? `${told.length.toLocaleString("en")} characters` : undefined),
+  },
+  {
+    name: "large result in parts of 5,000",
+    prompt: "Read two years of weather.",
+    turns: [
+      () => [{ tool: "weather_range", args: { ...LONG, to: "2013-12" } }],
+      (results) => [partOf(jobIn(results), 0)],
+      ...Array.from({ length: 9 }, () => (results: readonly string[]) => {
+        const { next } = readIn(results);
+        return next === undefined ? [] : [partOf(jobIn(results), next)];
+      }),
+    ],
+    tells(_told, results) {
+      const { text, next } = readIn(results);
+      const isWhole = next === undefined && text.startsWith("{") && JSON.parse(text).months.length === 24;
+      return isWhole ? `all ${text.length.toLocaleString("en")} characters` : undefined;
+    },
+  },
+];
+
+const QUESTION: Scenario = {
+  name: "question",
+  prompt: "Gather three years of weather.",
+  turns: [() => [{ tool: "weather_range", args: { ...LONG, to: "2014-12" } }]],
+  tells: says(/declined|waiting_for|confirm|nobody/),
+};
+
+/** Jobs that are cancelled, and jobs that end after host and worker were killed. */
+const endScenarios = (run: string): Scenario[] => [
+  {
+    name: "cancel",
+    prompt: "Set a timer and cancel it.",
+    turns: [() => [timer(`${run}-c`, 600)], () => [{ tool: "cancel_job", args: { job_names: [`timer_${run}-c`] } }]],
+    tells: says(/cancelled|requires approval/),
+  },
+  {
+    name: "killed, resumed",
+    prompt: "Set a timer and wait for it.",
+    turns: [() => [timer(`${run}-k`, 20)], () => [collect(`timer_${run}-k`)]],
+    resumed: [() => [collect(`timer_${run}-k`)]],
+    tells: says(/complete/),
+  },
+  {
+    name: "task, killed, resumed",
+    prompt: "Set a timer.",
+    turns: [() => [{ tool: "timer", args: { timer_name: `${run}-task`, seconds: 30 } }]],
+    resumed: [],
+    task: true,
+    tells: says(/completed/),
+  },
+];
+
+/** The form in which the model gets a result. */
+const resultForms = (run: string): Scenario => ({
+  name: "model gets",
+  prompt: "Set a timer.",
+  turns: [() => [timer(`${run}-m`, 3)]],
+  marked: true,
+  tells(told) {
+    const [text, structured] = [told.includes(TEXT), told.includes("fires_at")];
+    return text ? (structured ? "both" : "the text") : structured ? "structured content" : undefined;
+  },
+});
 
 function jobIn(results: readonly string[]): string {
   const [, name] = /job_name[\\"]+:\s*[\\"]+([^"\\]+)/.exec(results.join("\n")) ?? [];
