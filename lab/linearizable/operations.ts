@@ -71,6 +71,115 @@ const BECOMES: Readonly<Record<string, string>> = {
   "task.continue": "pending",
 };
 
+/** What a request is about. */
+interface Subjects {
+  /** The server's clock, in milliseconds since the epoch. */
+  now: number;
+  origin: string;
+  /** The promises of the origin. */
+  ids: readonly string[];
+  /** The promise whose task makes or takes the request. */
+  worker: string;
+  /** Another promise of the origin. */
+  other: string;
+  /** The client's process, and the one that is known to hold the worker's task. */
+  pid: string;
+  holder: string;
+  value: object;
+  lease: { id: string; version: number };
+}
+
+/** A request whose kind and subjects are chosen, and whose other parameters are chosen here. */
+class Draft {
+  readonly #random: Random;
+  readonly #subjects: Subjects;
+
+  constructor(random: Random, subjects: Subjects) {
+    this.#random = random;
+    this.#subjects = subjects;
+  }
+
+  dataOf(kind: Kind): object {
+    const { worker, other, pid, holder, lease } = this.#subjects;
+    switch (kind) {
+      case "promise.create":
+        return this.#creation(this.#workerOrOther(60));
+      case "promise.get":
+      case "task.get":
+      case "task.halt":
+      case "task.continue":
+        return { id: this.#workerOrOther(70) };
+      case "promise.settle":
+        return this.#settlement(this.#workerOrOther(20));
+      case "promise.register_callback":
+        return { awaited: other, awaiter: worker };
+      case "promise.register_listener":
+        return { awaited: other, address: "poll://any@linearizable" };
+      case "task.create":
+        return { pid, ttl: this.#ttl(), action: action("promise.create", this.#creation(worker, true)) };
+      case "task.acquire":
+        return { ...lease, pid, ttl: this.#ttl() };
+      case "task.release":
+        return lease;
+      case "task.suspend":
+        return { ...lease, actions: this.#callbacks() };
+      case "task.fulfill":
+        return { ...lease, action: action("promise.settle", this.#settlement(worker)) };
+      case "task.fence":
+        return { ...lease, action: this.#fencedAction() };
+      case "task.heartbeat":
+        return { pid: holder, tasks: [lease] };
+    }
+  }
+
+  #workerOrOther(workerPercent: number): string {
+    const { worker, other } = this.#subjects;
+    return this.#random.chance(workerPercent) ? worker : other;
+  }
+
+  #ttl(): number {
+    return this.#random.pick(LEASES);
+  }
+
+  #isTarget(id: string): boolean {
+    return id === this.#subjects.origin || this.#random.chance(40);
+  }
+
+  #creation(id: string, isTarget = this.#isTarget(id)): object {
+    const { now, origin, value } = this.#subjects;
+    return {
+      id,
+      timeoutAt: now + this.#random.pick(TIMEOUTS),
+      param: value,
+      tags: {
+        "resonate:scope": "global",
+        "resonate:external": "true",
+        "resonate:branch": origin,
+        ...(isTarget && { "resonate:target": "poll://any@linearizable" }),
+        ...(!isTarget && this.#random.chance(30) && { "resonate:timer": "true" }),
+      },
+    };
+  }
+
+  #settlement(id: string): object {
+    return { id, state: this.#random.pick(SETTLED), value: this.#subjects.value };
+  }
+
+  #callbacks(): object[] {
+    const { ids, worker, other } = this.#subjects;
+    const awaited = new Set([other, ...(this.#random.chance(40) ? [this.#random.pick(ids)] : [])]);
+    awaited.delete(worker);
+    return [...awaited].map((id) => action("promise.register_callback", { awaited: id, awaiter: worker }));
+  }
+
+  #fencedAction(): object {
+    const { other } = this.#subjects;
+    return this.#random.chance(60)
+      ? action("promise.create", this.#creation(other))
+      : action("promise.settle", this.#settlement(other));
+  }
+}
+
 /** The requests of one history. Its clients share their knowledge of the tasks. */
 export class Operations {
   readonly #origins: readonly string[];
@@ -93,66 +202,9 @@ export class Operations {
     const pid = `p${client}`;
     const value = { data: `v${random.int(0, 999)}` };
     const lease = { id: worker, version: this.#version(random, worker) };
-    const settlement = (id: string) => ({ id, state: random.pick(SETTLED), value });
-    const creation = (id: string, isTarget: boolean) => ({
-      id,
-      timeoutAt: now + random.pick(TIMEOUTS),
-      param: value,
-      tags: {
-        "resonate:scope": "global",
-        "resonate:external": "true",
-        "resonate:branch": origin,
-        ...(isTarget && { "resonate:target": "poll://any@linearizable" }),
-        ...(!isTarget && random.chance(30) && { "resonate:timer": "true" }),
-      },
-    });
-    const isTarget = (id: string) => id === origin || random.chance(40);
-    switch (kind) {
-      case "promise.create": {
-        const id = random.chance(60) ? worker : other;
-        return { kind, data: creation(id, isTarget(id)) };
-      }
-      case "promise.get":
-      case "task.get":
-      case "task.halt":
-      case "task.continue":
-        return { kind, data: { id: random.chance(70) ? worker : other } };
-      case "promise.settle":
-        return { kind, data: settlement(random.chance(20) ? worker : other) };
-      case "promise.register_callback":
-        return { kind, data: { awaited: other, awaiter: worker } };
-      case "promise.register_listener":
-        return { kind, data: { awaited: other, address: "poll://any@linearizable" } };
-      case "task.create":
-        return {
-          kind,
-          data: { pid, ttl: random.pick(LEASES), action: action("promise.create", creation(worker, true)) },
-        };
-      case "task.acquire":
-        return { kind, data: { ...lease, pid, ttl: random.pick(LEASES) } };
-      case "task.release":
-        return { kind, data: lease };
-      case "task.suspend": {
-        const awaited = new Set([other, ...(random.chance(40) ? [random.pick(ids)] : [])]);
-        awaited.delete(worker);
-        const actions = [...awaited].map((id) => action("promise.register_callback", { awaited: id, awaiter: worker }));
-        return { kind, data: { ...lease, actions } };
-      }
-      case "task.fulfill":
-        return { kind, data: { ...lease, action: action("promise.settle", settlement(worker)) } };
-      case "task.fence":
-        return {
-          kind,
-          data: {
-            ...lease,
-            action: random.chance(60)
-              ? action("promise.create", creation(other, isTarget(other)))
-              : action("promise.settle", settlement(other)),
-          },
-        };
-      case "task.heartbeat":
-        return { kind, data: { pid: this.#tasks.get(worker)?.pid ?? pid, tasks: [lease] } };
-    }
+    const holder = this.#tasks.get(worker)?.pid ?? pid;
+    const draft = new Draft(random, { now, origin, ids, worker, other, pid, holder, value, lease });
+    return { kind, data: draft.dataOf(kind) };
   }
 
   /** Learns from an answer. */

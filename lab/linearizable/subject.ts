@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "../../testing/stack/port.ts";
-import { type Program, run, until } from "../../testing/stack/program.ts";
+import { type LogLine, type Program, run, until } from "../../testing/stack/program.ts";
 import { startRealServer } from "../servers/real-server.ts";
 import { CLOCK_PATH } from "./clock/held-date.ts";
 
@@ -80,72 +80,92 @@ const AHEAD = 3_600_000;
 
 /** Starts a host of the project on a new directory. */
 export async function startHost(name: HostName): Promise<Subject> {
-  const data = mkdtempSync(join(tmpdir(), "linearizable-"));
-  let earliest = Date.now() + AHEAD;
-  let latest = earliest;
-  let program: Program | undefined;
-  let url = "";
-  let clock = "";
+  const host = new Host(name);
+  await host.start();
+  return host;
+}
 
-  const tell = async (now: number) => {
-    const response = await fetch(clock, { method: "POST", body: String(now) }).catch(() => undefined);
-    await response?.body?.cancel();
-    return response?.ok === true;
+class Host implements Subject {
+  readonly #name: HostName;
+  readonly #data = mkdtempSync(join(tmpdir(), "linearizable-"));
+  #earliest = Date.now() + AHEAD;
+  #latest = this.#earliest;
+  #program: Program | undefined;
+  #url = "";
+  /** The address at which the clock is set. */
+  #clockUrl = "";
+
+  constructor(name: HostName) {
+    this.#name = name;
+  }
+
+  get earliest(): number {
+    return this.#earliest;
+  }
+
+  get latest(): number {
+    return this.#latest;
+  }
+
+  call(kind: string, data: object): Promise<Answer | undefined> {
+    return post(this.#url, kind, data).catch(() => undefined);
+  }
+
+  readonly move = async (ms: number): Promise<void> => {
+    this.#latest += ms;
+    const now = this.#latest;
+    if (await this.#setClock(now)) this.#earliest = now;
   };
 
-  const kill = async () => {
+  readonly kill = async (): Promise<void> => {
+    const program = this.#program;
     // The object's program cannot pass SIGKILL on, so workerd itself is killed, and the program ends with it.
     const ready = program?.logs().find(({ msg }) => msg === "ready");
-    if (name === "object" && typeof ready?.pid === "number") process.kill(ready.pid, "SIGKILL");
+    if (this.#name === "object" && typeof ready?.pid === "number") process.kill(ready.pid, "SIGKILL");
     else program?.signal("SIGKILL");
     await program?.exited;
-    program = undefined;
+    this.#program = undefined;
   };
 
-  const start = async () => {
-    const { script, args, imports } = HOSTS[name];
-    const started = run(script, { args: [...args, "--port", "0", "--data", data], imports });
-    program = started;
+  async start(): Promise<void> {
+    const { script, args, imports } = HOSTS[this.#name];
+    const program = run(script, { args: [...args, "--port", "0", "--data", this.#data], imports });
+    this.#program = program;
+    const logged = this.#logOf(program);
+    this.#url = String((await logged("ready")).url);
+    this.#clockUrl = this.#name === "object" ? this.#url + CLOCK_PATH : String((await logged("clock")).url);
+    await until("the clock to be set", () => this.#setClock(this.#latest));
+    this.#earliest = this.#latest;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    rmSync(this.#data, { recursive: true, force: true });
+  }
+
+  /** Returns a function that waits for the line with a message in a program's log. It throws with the output if the program ends. */
+  #logOf(program: Program): (msg: string) => Promise<LogLine> {
     let ended = false;
-    void started.exited.then(() => {
+    void program.exited.then(() => {
       ended = true;
     });
-    const logged = (msg: string) =>
+    return (msg) =>
       until(
-        `${name}: ${msg}`,
+        `${this.#name}: ${msg}`,
         () => {
-          if (ended) throw new Error(`${name} ended: ${started.output()}`);
-          return started.logs().find((line) => line.msg === msg);
+          if (ended) throw new Error(`${this.#name} ended: ${program.output()}`);
+          return program.logs().find((line) => line.msg === msg);
         },
         120_000,
       );
-    url = String((await logged("ready")).url);
-    clock = name === "object" ? url + CLOCK_PATH : String((await logged("clock")).url);
-    await until("the clock to be set", () => tell(latest));
-    earliest = latest;
-  };
+  }
 
-  await start();
-  return {
-    call: (kind, data) => post(url, kind, data).catch(() => undefined),
-    get earliest() {
-      return earliest;
-    },
-    get latest() {
-      return latest;
-    },
-    async move(ms) {
-      latest += ms;
-      const now = latest;
-      if (await tell(now)) earliest = now;
-    },
-    kill,
-    start,
-    async [Symbol.asyncDispose]() {
-      await kill();
-      rmSync(data, { recursive: true, force: true });
-    },
-  };
+  /** Resolves with whether the server has taken the time. */
+  async #setClock(now: number): Promise<boolean> {
+    const response = await fetch(this.#clockUrl, { method: "POST", body: String(now) }).catch(() => undefined);
+    await response?.body?.cancel();
+    return response?.ok === true;
+  }
 }
 
 async function post(url: string, kind: string, data: object): Promise<Answer> {
