@@ -23,13 +23,13 @@ const QUIET = 400_000;
 /** The transport to the wrapped server. */
 export type Over = "http" | "stdio";
 
-/** A kind of call: `write` may happen at most once, `read` may be repeated. */
-interface Made {
+/** A call that a client makes: `write` may happen at most once, `read` may be repeated. */
+interface Call {
   tool: "read" | "write";
   id: string;
   job?: string;
   /** Whether the call has no name and is made only once, because it cannot be requested again. */
-  nameless: boolean;
+  isNameless: boolean;
   /** The answer to a call without a name, if it got one. */
   answer?: string;
 }
@@ -56,83 +56,135 @@ export async function chaos(seed: number, kills: number, over: Over): Promise<st
     server,
     ...(worker && { worker }),
   };
-  const killed: Record<string, number> = {};
-  let isOver = false;
-  const made: Made[] = [];
+  const callers = new Callers(stack.url, random);
+  const kill = async () => {
+    const counts = await killParts(parts, kills, random);
+    callers.isOver = true;
+    return counts;
+  };
+  const [killCounts] = await Promise.all([kill(), ...Array.from({ length: LANES }, (_, i) => callers.run(i))]);
+  const { calls } = callers;
+  const jobCalls = calls.filter(({ job }) => job !== undefined);
+  const ends = await endsOf(stack.url, jobCalls);
+  const report = new Report((await readFile(file, "utf8")).split("\n"));
+  for (const call of calls) {
+    if (call.isNameless && call.job === undefined) report.checkAnswer(call);
+    else report.checkEnd(call, ends.get(call.id));
+  }
+  console.log(`${calls.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
+  console.log(`killed: ${JSON.stringify(killCounts)}; ended: ${JSON.stringify(report.outcomes)}`);
+  console.log(`why they failed: ${JSON.stringify(report.reasons, undefined, 2)}`);
+  console.log(`Repeat with: npm run wrapped -- ${again}`);
+  return report.problems;
+}
 
-  const killing = async () => {
-    for (let i = 0; i < kills; i++) {
-      await delay(random.int(...PAUSE));
-      const name = random.pick(Object.keys(parts));
-      killed[name] = (killed[name] ?? 0) + 1;
-      await parts[name]?.kill();
-      await delay(random.int(...AWAY));
-      await parts[name]?.start();
+/** Kills parts at random and starts them again, one after another. Resolves with the number of kills of each part. */
+async function killParts(parts: Record<string, Part>, kills: number, random: Random): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (let i = 0; i < kills; i++) {
+    await delay(random.int(...PAUSE));
+    const name = random.pick(Object.keys(parts));
+    counts[name] = (counts[name] ?? 0) + 1;
+    await parts[name]?.kill();
+    await delay(random.int(...AWAY));
+    await parts[name]?.start();
+  }
+  return counts;
+}
+
+/** Callers that make random calls, each one after another, until it is over. */
+class Callers {
+  /** All calls so far. */
+  readonly calls: Call[] = [];
+  isOver = false;
+  readonly #url: string;
+  readonly #random: Random;
+
+  constructor(url: string, random: Random) {
+    this.#url = url;
+    this.#random = random;
+  }
+
+  async run(lane: number): Promise<void> {
+    for (let i = 0; !this.isOver; i++) {
+      const tool = this.#random.chance(60) ? "write" : "read";
+      const call: Call = { tool, id: `${tool}-${lane}-${i}`, isNameless: this.#random.chance(50) };
+      this.calls.push(call);
+      if (call.isNameless) await this.#callOnce(call);
+      else await this.#callByName(call);
+      await delay(this.#random.int(0, 1_000));
     }
-    isOver = true;
-  };
-  const lane = async (lane: number) => {
-    for (let i = 0; !isOver; i++) {
-      const tool = random.chance(60) ? "write" : "read";
-      const call: Made = { tool, id: `${tool}-${lane}-${i}`, nameless: random.chance(50) };
-      made.push(call);
-      if (call.nameless) {
-        // Half of these calls end before they become jobs.
-        const ms = random.chance(50) ? random.int(0, 200) : random.int(0, LONGEST);
-        const found = await calledOnce(stack.url, tool, { id: call.id, ms });
-        if (found) call.answer = found.text;
-        if (found?.job_name) call.job = found.job_name;
-        await delay(random.int(0, 1_000));
-        continue;
-      }
-      const found = await called(stack.url, tool, { id: call.id, ms: random.int(0, LONGEST), job_name: call.id });
-      call.job = found.job_name ?? `counting.${tool}.${call.id}`;
-      await delay(random.int(0, 1_000));
-    }
-  };
-  await Promise.all([killing(), ...Array.from({ length: LANES }, (_, i) => lane(i))]);
-  const problems: string[] = [];
-  const outcomes: Record<string, number> = {};
-  const reasons: Record<string, number> = {};
-  const ends = await endsOf(
-    stack.url,
-    made.filter(({ job }) => job !== undefined),
-  );
-  const lines = (await readFile(file, "utf8")).split("\n");
-  for (const { tool, id, job, nameless, answer } of made) {
-    if (nameless && job === undefined) {
-      const times = lines.filter((line) => line === `${tool} ${id}`).length;
-      const isDone = answer?.includes(`${id} is done`) === true;
-      const outcome = `${tool} without a job ${isDone ? "done" : answer === undefined ? "not answered" : "failed"}`;
-      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-      if (tool === "write" && times > 1) problems.push(`${id} reached the server ${times} times`);
-      if (isDone && times === 0) problems.push(`${id} is done and was never made`);
-      if (!isDone && answer !== undefined && times > 0 && /Nothing was done/.test(answer))
-        problems.push(`${id} was made, and says: ${answer}`);
-      continue;
-    }
-    const end = ends.get(id);
-    const times = lines.filter((line) => line === `${tool} ${id}`).length;
-    const outcome = `${tool} ${end?.status ?? "has not ended"}`;
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+  }
+
+  async #callOnce(call: Call): Promise<void> {
+    // Half of these calls end before they become jobs.
+    const ms = this.#random.chance(50) ? this.#random.int(0, 200) : this.#random.int(0, LONGEST);
+    const found = await calledOnce(this.#url, call.tool, { id: call.id, ms });
+    if (found) call.answer = found.text;
+    if (found?.job_name) call.job = found.job_name;
+  }
+
+  async #callByName(call: Call): Promise<void> {
+    const { tool, id } = call;
+    const found = await called(this.#url, tool, { id, ms: this.#random.int(0, LONGEST), job_name: id });
+    call.job = found.job_name ?? `counting.${tool}.${id}`;
+  }
+}
+
+/** How calls ended, and what is wrong with that. */
+class Report {
+  readonly problems: string[] = [];
+  /** The number of calls by tool and outcome. */
+  readonly outcomes: Record<string, number> = {};
+  /** The number of jobs that failed, by reason. */
+  readonly reasons: Record<string, number> = {};
+  readonly #lines: readonly string[];
+
+  /** @param lines the calls that reached the server */
+  constructor(lines: readonly string[]) {
+    this.#lines = lines;
+  }
+
+  /** Checks a call that did not become a job, as far as its caller knows. */
+  checkAnswer(call: Call): void {
+    const { tool, id, answer } = call;
+    const times = this.#checkTimes(call);
+    const isDone = answer?.includes(`${id} is done`) === true;
+    count(this.outcomes, `${tool} without a job ${isDone ? "done" : answer === undefined ? "not answered" : "failed"}`);
+    if (isDone && times === 0) this.problems.push(`${id} is done and was never made`);
+    if (!isDone && answer !== undefined && times > 0 && /Nothing was done/.test(answer))
+      this.problems.push(`${id} was made, and says: ${answer}`);
+  }
+
+  /** Checks a call by its job's end; undefined if the job has not ended. */
+  checkEnd(call: Call, end: Structured | undefined): void {
+    const { tool, id } = call;
+    const times = this.#checkTimes(call);
+    count(this.outcomes, `${tool} ${end?.status ?? "has not ended"}`);
     if (end?.status === "failed") {
-      const reason = `reached the server ${times} times: ${end.error.replace(/\b20\d\d-\S+Z/, "…").slice(0, 160)}`;
-      reasons[reason] = (reasons[reason] ?? 0) + 1;
+      const error = end.error.replace(/\b20\d\d-\S+Z/, "…").slice(0, 160);
+      count(this.reasons, `reached the server ${times} times: ${error}`);
     }
-    if (tool === "write" && times > 1) problems.push(`${id} reached the server ${times} times`);
     if (end?.status === "complete") {
       if (!JSON.stringify(end.result ?? end.summary).includes(`${id} is done`))
-        problems.push(`${id}: ${JSON.stringify(end)}`);
-      if (times === 0) problems.push(`${id} is complete and was never made`);
-    } else if (end?.status !== "failed") problems.push(`${id}: ${JSON.stringify(end)}`);
-    else if (tool === "read") problems.push(`${id} failed, and could have been repeated: ${end.error}`);
-    else if (times === 1 && !/unknown/.test(end.error)) problems.push(`${id} was made once, and says: ${end.error}`);
+        this.problems.push(`${id}: ${JSON.stringify(end)}`);
+      if (times === 0) this.problems.push(`${id} is complete and was never made`);
+    } else if (end?.status !== "failed") this.problems.push(`${id}: ${JSON.stringify(end)}`);
+    else if (tool === "read") this.problems.push(`${id} failed, and could have been repeated: ${end.error}`);
+    else if (times === 1 && !/unknown/.test(end.error))
+      this.problems.push(`${id} was made once, and says: ${end.error}`);
   }
-  console.log(`${made.length} calls, streams ${streams ? "can" : "cannot"} be picked up`);
-  console.log(`killed: ${JSON.stringify(killed)}; ended: ${JSON.stringify(outcomes)}`);
-  console.log(`why they failed: ${JSON.stringify(reasons, undefined, 2)}`);
-  console.log(`Repeat with: npm run wrapped -- ${again}`);
-  return problems;
+
+  /** Checks that a call reached the server at most once, unless it may be repeated. Returns how often it did. */
+  #checkTimes({ tool, id }: Call): number {
+    const times = this.#lines.filter((line) => line === `${tool} ${id}`).length;
+    if (tool === "write" && times > 1) this.problems.push(`${id} reached the server ${times} times`);
+    return times;
+  }
+}
+
+function count(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1;
 }
 
 /** The server as a separate process. */
@@ -196,11 +248,11 @@ async function calledOnce(url: string, name: string, args: object): Promise<Stru
 }
 
 /** The outcome of each call's job, by the call's id. */
-async function endsOf(url: string, made: readonly Made[]): Promise<Map<string, Structured>> {
+async function endsOf(url: string, calls: readonly Call[]): Promise<Map<string, Structured>> {
   const ends = new Map<string, Structured>();
   let deadline = Date.now() + QUIET;
-  for (let at = 0; ends.size < made.length && Date.now() < deadline; at += 20) {
-    const left = made.filter(({ id }) => !ends.has(id));
+  for (let at = 0; ends.size < calls.length && Date.now() < deadline; at += 20) {
+    const left = calls.filter(({ id }) => !ends.has(id));
     const open = left.slice(at % left.length).slice(0, 20);
     const before = ends.size;
     const { statuses } = await called(url, "probe_status", { job_names: open.map(({ job }) => job) });

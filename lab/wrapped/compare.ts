@@ -9,7 +9,7 @@ import { execa } from "execa";
 import { connect, wrappedStack } from "../../test/wrap/support.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { until } from "../../testing/stack/program.ts";
-import { installed, type RealServer } from "./real-servers.ts";
+import { installServers, type RealServer } from "./real-servers.ts";
 
 /** The longest wait, in milliseconds. */
 const PATIENCE = 60_000;
@@ -31,7 +31,7 @@ interface Seen {
 
 export async function compare(only: string | undefined): Promise<string[]> {
   const problems: string[] = [];
-  for (const server of await installed()) {
+  for (const server of await installServers()) {
     if (only === undefined || only.split(",").includes(server.name)) problems.push(...(await compareOne(server)));
     await server[Symbol.asyncDispose]?.();
   }
