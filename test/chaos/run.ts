@@ -61,18 +61,11 @@ const REREADING = 120_000;
 const LOOK_AGAIN = 1_000;
 
 export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome> {
-  const { workers, lease, quiet, worker, env, putToSleep, say = () => {} } = options;
+  const { lease, quiet, putToSleep, say = () => {} } = options;
   const data = await mkdtemp(join(tmpdir(), "chaos-"));
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => rm(data, { recursive: true, force: true }));
-  const stack = cleanup.use(
-    await startStack({
-      workers,
-      ...(process.env.RESONATE_URL === undefined && { own: { data } }),
-      ...(worker !== undefined && { programs: { edge: "functions/index.ts", worker } }),
-      env: { LEASE_SECONDS: String(lease / 1_000), DRAIN_SECONDS: "1.5", UPSTREAM_TIMEOUT_SECONDS: "3", ...env },
-    }),
-  );
+  const stack = cleanup.use(await startSubject(options, data));
   const sleepers = await putToSleep?.(stack, data);
   const log = new ClientLog();
   const over = new AbortController();
@@ -96,13 +89,7 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
   });
   const done = Promise.all(driven.map((job) => job.catch(untilOver)));
   say(`${plan.jobs.length} jobs to start and ${injected.length} faults to inject in ${plan.duration / 1_000} s`);
-  await Promise.all(
-    injected.map(async (fault) => {
-      await delay(fault.at);
-      await faults.inject(fault);
-    }),
-  );
-  await delay(Math.max(0, plan.duration - (injected.at(-1)?.at ?? 0)));
+  await injectAll(faults, injected, plan.duration);
 
   stack.archive.control.clear();
   const quietFrom = Date.now();
@@ -130,6 +117,27 @@ export async function runChaos(plan: Plan, options: RunOptions): Promise<Outcome
     sleepersFired: sleepers?.fired ?? 0,
     settled,
   };
+}
+
+/** Starts the stack that has to stand the faults, with short times so that a run shows many recoveries. */
+function startSubject({ workers, lease, worker, env }: RunOptions, data: string): Promise<Stack> {
+  return startStack({
+    workers,
+    ...(process.env.RESONATE_URL === undefined && { own: { data } }),
+    ...(worker !== undefined && { programs: { edge: "functions/index.ts", worker } }),
+    env: { LEASE_SECONDS: String(lease / 1_000), DRAIN_SECONDS: "1.5", UPSTREAM_TIMEOUT_SECONDS: "3", ...env },
+  });
+}
+
+/** Injects the faults at their times, and waits until the plan's `duration`, in milliseconds, is over. */
+async function injectAll(faults: Faults, planned: Plan["faults"], duration: number): Promise<void> {
+  await Promise.all(
+    planned.map(async (fault) => {
+      await delay(fault.at);
+      await faults.inject(fault);
+    }),
+  );
+  await delay(Math.max(0, duration - (planned.at(-1)?.at ?? 0)));
 }
 
 /** How late a job may be: that of a killed worker is dispatched again after its lease, and must then be claimed and executed. */

@@ -60,6 +60,42 @@ export interface DayEnd {
   startedWith: number | undefined;
 }
 
+/** Starts jobs as several callers do: 70 % gather a new month each, the others are timers of up to 20 hours. */
+class JobStarter {
+  /** How many jobs were started, and how many starts were repeated because the server could not be reached. */
+  started = 0;
+  repeated = 0;
+  readonly #callers: readonly ReturnType<typeof callerAt>[];
+
+  constructor(callers: readonly ReturnType<typeof callerAt>[]) {
+    this.#callers = callers;
+  }
+
+  async start(): Promise<void> {
+    const n = this.started++;
+    for (let failed = 0; ; ) {
+      try {
+        return await this.#startJob(n);
+      } catch (error) {
+        if (++failed > AGAIN || !/is unavailable/.test(String(error))) throw error;
+        this.repeated += 1;
+      }
+    }
+  }
+
+  async #startJob(n: number): Promise<void> {
+    const caller = this.#callers[n % this.#callers.length];
+    if (n % 10 < 7) {
+      const [year, month] = [2012 + (n % 4), 1 + (Math.floor(n / 4) % 12)];
+      const latitude = 40 + Math.floor(n / 48) / 10_000;
+      await caller?.call("start_gathering", { latitude, longitude: -122.3321, year, month });
+    } else {
+      const seconds = 600 + (Math.floor(n / 10) % 20) * 3_600;
+      await caller?.call("set_timer", { timer_name: `t${n}`, seconds });
+    }
+  }
+}
+
 /** @throws {Error} if a job cannot be started or does not end */
 export async function* simulateDays({ days, jobs, parts, callers, ...options }: Days): AsyncGenerator<DayEnd> {
   await using started = new AsyncDisposableStack();
@@ -96,38 +132,13 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   const edge = started.use(await startEdge({ port: 0, bindings, entry: "test/days/movable-edge.ts" }));
   origin = edge.url;
 
-  const all = Object.values(tokens).map((token) => callerAt(`${edge.url}/mcp`, token));
+  const starter = new JobStarter(Object.values(tokens).map((token) => callerAt(`${edge.url}/mcp`, token)));
   const client = new ResonateClient({ url });
   const queue = new PQueue({ concurrency: AT_ONCE });
-  let n = 0;
-  let again = 0;
-  const startOne = async () => {
-    const mine = n++;
-    for (let failed = 0; ; ) {
-      try {
-        return await startJob(mine);
-      } catch (error) {
-        if (++failed > AGAIN || !/is unavailable/.test(String(error))) throw error;
-        again += 1;
-      }
-    }
-  };
-  const startJob = async (mine: number) => {
-    const caller = all[mine % all.length];
-    if (mine % 10 < 7) {
-      // A new month each time.
-      const [year, month] = [2012 + (mine % 4), 1 + (Math.floor(mine / 4) % 12)];
-      const latitude = 40 + Math.floor(mine / 48) / 10_000;
-      await caller?.call("start_gathering", { latitude, longitude: -122.3321, year, month });
-    } else {
-      const seconds = 600 + (Math.floor(mine / 10) % 20) * 3_600;
-      await caller?.call("set_timer", { timer_name: `t${mine}`, seconds });
-    }
-  };
   for (let day = 1; day <= days; day++) {
     for (let part = 0; part < parts; part++) {
       const count = Math.floor(((part + 1) * jobs) / parts) - Math.floor((part * jobs) / parts);
-      await queue.addAll(Array.from({ length: count }, () => startOne));
+      await queue.addAll(Array.from({ length: count }, () => () => starter.start()));
       if (!(await becomesIdle(client, 120_000))) throw new Error("jobs do not come to their end");
       await time.move(DAY / parts);
     }
@@ -138,7 +149,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
     const restarted = options.restarts
       ? await startAgain(data, settings)
       : { start: undefined, startedWith: undefined };
-    yield { day, started: n, again, ...left, ...processes, ...restarted };
+    yield { day, started: starter.started, again: starter.repeated, ...left, ...processes, ...restarted };
   }
 }
 

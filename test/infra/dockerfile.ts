@@ -14,6 +14,14 @@ export interface Built {
   healthcheck: string[];
 }
 
+const EMPTY_IMAGE: Built = {
+  root: "",
+  workdir: "/",
+  env: {},
+  command: [],
+  healthcheck: [],
+};
+
 /**
  * Runs the steps of a Dockerfile with this machine's programs. Every stage is a folder under `target`, and only the files of
  * the build context that the ignore file does not exclude can be copied.
@@ -22,14 +30,13 @@ export async function buildInFolder(dockerfile: string, context: string, target:
   const instructions = DockerfileParser.parse(await readFile(dockerfile, "utf8")).getInstructions();
   const ignored = dockerignore.default().add(await readFile(join(context, ".dockerignore"), "utf8"));
   const stages = new Map<string, string>();
-  let image: Built = { root: "", workdir: "/", env: {}, command: [], healthcheck: [] };
+  let image: Built = { ...EMPTY_IMAGE, env: {} };
   for (const instruction of instructions) {
     const args = words(instruction);
     switch (instruction.getKeyword()) {
       case "FROM": {
-        const root = join(target, `stage${stages.size}`);
-        stages.set(args[2] ?? `${stages.size}`, root);
-        image = { root, workdir: "/", env: {}, command: [], healthcheck: [] };
+        image = { ...EMPTY_IMAGE, root: join(target, `stage${stages.size}`), env: {} };
+        stages.set(args[2] ?? `${stages.size}`, image.root);
         break;
       }
       case "WORKDIR":
