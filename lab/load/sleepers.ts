@@ -7,7 +7,7 @@ import { bearerBindings } from "../../test/auth/support.ts";
 import { rpc } from "../../test/support/rpc.ts";
 import { type Stack, startStack } from "../../test/support/stack.ts";
 import { cpuSeconds } from "../../test/support/usage.ts";
-import { type Database, plant, readTemplate, sleeperId } from "./plant.ts";
+import { type Database, plant, readTemplate, sleeperId, type Template } from "./plant.ts";
 import { startTraffic } from "./traffic.ts";
 
 export interface SleepersOptions {
@@ -54,80 +54,35 @@ const [CALLER, TOKEN] = ["ada", "token-of-ada"];
 /** How many timers are set through the edge, due during the traffic. */
 const SAMPLE = 100;
 
-/** A timer that is later than this counts as not completed, in milliseconds. */
-const PATIENCE = 15_000;
+/** A timer that is later than this counts as not completed. */
+const MAX_LATENESS_MS = 15_000;
 
 export async function runSleepers(options: SleepersOptions): Promise<SleepersResult> {
-  const { sleepers, hours, rest, seconds, rate, database, metricsUrl, say } = options;
+  const { rest, seconds, rate, metricsUrl, say } = options;
   const bindings = { ...bearerBindings({ [CALLER]: TOKEN }), MAX_JOBS: "1000000", LOG_LEVEL: "warn" };
   await using stack = await startStack({ workers: 2, bindings });
-  const setTimer = async (timer_name: string, fires_at: number) => {
-    const args = { timer_name, seconds: Math.round((fires_at - Date.now()) / 1_000) };
-    const { result } = await rpc(
-      stack.url,
-      "tools/call",
-      { name: "set_timer", arguments: args },
-      { capabilities: {}, token: TOKEN },
-    );
-    if (result.isError) throw new Error(result.content[0].text);
-  };
-  // Postgres takes longer to write and flush the copies.
-  const speed = "postgres" in database ? 2_500 : 8_000;
-  const from = Date.now() + (sleepers / speed) * 1_000;
-  const step = (hours * 3_600_000) / Math.max(sleepers, 1);
-  const dueAt = (n: number) => from + n * step;
-  const own = stack.namespace + (await callerOf(CALLER)).key;
-  await setTimer(TEMPLATE, from + hours * 3_600_000);
-  const template = await readTemplate(stack.resonate, `${own}timer_${TEMPLATE}`);
-  const began = Date.now();
-  await plant(database, template, { count: sleepers, dueAt });
-  say(`${sleepers} sleepers are written after ${((Date.now() - began) / 1_000).toFixed(0)} s`);
-  await delay(Math.max(0, from - Date.now()) + 5_000);
-  const last = Date.now() + (rest + seconds) * 1_000;
-  const sample = Array.from({ length: SAMPLE }, (_, n) => `sample${n}`);
-  for (const [n, name] of sample.entries()) await setTimer(name, last - (n / SAMPLE) * seconds * 1_000);
+  const prefix = `${stack.namespace}${(await callerOf(CALLER)).key}timer_`;
+  const schedule = scheduleOf(options);
+  const template = await plantSleepers(stack, options, schedule, prefix);
+  const sample = await setSample(stack, Date.now() + (rest + seconds) * 1_000, seconds);
 
   const processes = processesOf(stack, options);
-  const measure = async (work: () => Promise<unknown>) => {
-    const before = processes.map(({ cpu }) => cpu());
-    const [start, sent] = [performance.now(), await messagesSent(metricsUrl)];
-    await work();
-    const minutes = (performance.now() - start) / 60_000;
-    const cpu = processes.map(({ cpu }, i) => (cpu() - (before[i] ?? 0)) / minutes);
-    return { cpu, messages: ((await messagesSent(metricsUrl)) - sent) / minutes };
-  };
-  const since = Date.now();
-  const atRest = await measure(() => delay(rest * 1_000));
+  const start = Date.now();
+  const atRest = await measureUsage(processes, metricsUrl, () => delay(rest * 1_000));
   say(`${rest} s at rest are over`);
   const traffic = startTraffic(stack, rate, TOKEN);
-  const busy = await measure(() => delay(seconds * 1_000));
-  const until = Date.now();
+  const busy = await measureUsage(processes, metricsUrl, () => delay(seconds * 1_000));
+  const end = Date.now();
   await traffic.stop();
   say(`${traffic.requests} requests were made in ${seconds} s`);
-  await delay(PATIENCE);
+  await delay(MAX_LATENESS_MS);
 
   const wrong = [...traffic.wrong];
-  const first = Math.ceil((since - from) / step);
-  const due = Array.from(
-    { length: Math.max(0, Math.min(sleepers, Math.floor((until - from) / step)) - first) },
-    (_, i) => ({
-      id: sleeperId(template, first + i),
-      at: Math.round(dueAt(first + i)),
-    }),
-  );
-  const set = Array.from({ length: traffic.kinds["set a timer"] ?? 0 }, (_, n) => `t${n}`);
-  const live = [...sample, ...set].map((name) => ({ id: `${own}timer_${name}`, at: undefined }));
+  const due = sleepersDue(template, schedule, start, end);
+  const timers = Array.from({ length: traffic.kinds["set a timer"] ?? 0 }, (_, n) => `t${n}`);
+  const live = [...sample, ...timers].map((name) => ({ id: prefix + name, at: undefined }));
   return {
-    usage: Object.fromEntries(
-      processes.map(({ name, memory }, i) => [
-        name,
-        {
-          "CPU at rest, s/min": atRest.cpu[i] ?? 0,
-          "CPU under traffic, s/min": busy.cpu[i] ?? 0,
-          "memory, MB": memory(),
-        },
-      ]),
-    ),
+    usage: usageOf(processes, atRest.cpu, busy.cpu),
     messages: { rest: atRest.messages, traffic: busy.messages },
     latencies: {
       ...traffic.latencies,
@@ -137,6 +92,91 @@ export async function runSleepers(options: SleepersOptions): Promise<SleepersRes
     due: due.length,
     wrong,
   };
+}
+
+/** When the sleepers fall due, in milliseconds: the first at `start`, and the others `interval` apart. */
+interface Schedule {
+  sleepers: number;
+  start: number;
+  interval: number;
+}
+
+/** The first sleeper falls due when all are written. */
+function scheduleOf({ sleepers, hours, database }: SleepersOptions): Schedule {
+  // Postgres takes longer to write and flush the copies.
+  const speed = "postgres" in database ? 2_500 : 8_000;
+  return {
+    sleepers,
+    start: Date.now() + (sleepers / speed) * 1_000,
+    interval: (hours * 3_600_000) / Math.max(sleepers, 1),
+  };
+}
+
+const dueAt = ({ start, interval }: Schedule, n: number) => start + n * interval;
+
+/** Writes the sleepers, as copies of a timer that is set through the edge, and waits until they begin to fall due. */
+async function plantSleepers(
+  stack: Stack,
+  { sleepers, hours, database, say }: SleepersOptions,
+  schedule: Schedule,
+  prefix: string,
+): Promise<Template> {
+  await setTimer(stack, TEMPLATE, schedule.start + hours * 3_600_000);
+  const template = await readTemplate(stack.resonate, prefix + TEMPLATE);
+  const start = Date.now();
+  await plant(database, template, { count: sleepers, dueAt: (n) => dueAt(schedule, n) });
+  say(`${sleepers} sleepers are written after ${((Date.now() - start) / 1_000).toFixed(0)} s`);
+  await delay(Math.max(0, schedule.start - Date.now()) + 5_000);
+  return template;
+}
+
+/** Sets timers through the edge that fall due evenly over the last `seconds` before `last`; returns their names. */
+async function setSample(stack: Stack, last: number, seconds: number): Promise<string[]> {
+  const sample = Array.from({ length: SAMPLE }, (_, n) => `sample${n}`);
+  for (const [n, name] of sample.entries()) await setTimer(stack, name, last - (n / SAMPLE) * seconds * 1_000);
+  return sample;
+}
+
+async function setTimer(stack: Stack, timer_name: string, fires_at: number): Promise<void> {
+  const args = { timer_name, seconds: Math.round((fires_at - Date.now()) / 1_000) };
+  const params = { name: "set_timer", arguments: args };
+  const { result } = await rpc(stack.url, "tools/call", params, { capabilities: {}, token: TOKEN });
+  if (result.isError) throw new Error(result.content[0].text);
+}
+
+/** The sleepers that fell due between two times. */
+function sleepersDue(template: Template, schedule: Schedule, after: number, before: number) {
+  const indexAt = (time: number) => (time - schedule.start) / schedule.interval;
+  const first = Math.ceil(indexAt(after));
+  const end = Math.min(schedule.sleepers, Math.floor(indexAt(before)));
+  return Array.from({ length: Math.max(0, end - first) }, (_, i) => ({
+    id: sleeperId(template, first + i),
+    at: Math.round(dueAt(schedule, first + i)),
+  }));
+}
+
+type MeasuredProcess = ReturnType<typeof processesOf>[number];
+
+/** The CPU seconds of each process, and the messages of the server, per minute of the work. */
+async function measureUsage(processes: MeasuredProcess[], metricsUrl: string, work: () => Promise<unknown>) {
+  const before = processes.map(({ cpu }) => cpu());
+  const [start, sent] = [performance.now(), await messagesSent(metricsUrl)];
+  await work();
+  const minutes = (performance.now() - start) / 60_000;
+  const cpu = processes.map(({ cpu }, i) => (cpu() - (before[i] ?? 0)) / minutes);
+  return { cpu, messages: ((await messagesSent(metricsUrl)) - sent) / minutes };
+}
+
+function usageOf(processes: MeasuredProcess[], atRest: number[], busy: number[]): Record<string, Usage> {
+  const usage: Record<string, Usage> = {};
+  for (const [i, { name, memory }] of processes.entries()) {
+    usage[name] = {
+      "CPU at rest, s/min": atRest[i] ?? 0,
+      "CPU under traffic, s/min": busy[i] ?? 0,
+      "memory, MB": memory(),
+    };
+  }
+  return usage;
 }
 
 /** How late timers completed, in milliseconds. Adds timers that did not complete, or were early, to `wrong`. */

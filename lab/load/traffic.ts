@@ -16,38 +16,77 @@ export interface Traffic {
   stop(): Promise<void>;
 }
 
-/** How long a client waits that gives up, in milliseconds. */
-const LEAVES_AFTER = 500;
+/** How long a client waits that gives up. */
+const LEAVE_AFTER_MS = 500;
 
 /** Starts the traffic. With a `token`, it comes from that caller, without the library clients, which send no token here. */
 export function startTraffic({ url }: Stack, rate: number, token?: string): Traffic {
-  const kinds: Record<string, number> = {};
-  const latencies: Record<string, number[]> = {};
-  const wrong: string[] = [];
-  const under = new Set<Promise<void>>();
-  const over = new AbortController();
-  let requests = 0;
+  const mix = requestMix({ url, token });
+  return new SteadyTraffic(token === undefined ? { ...mix, ...libraryMix(url) } : mix, rate);
+}
 
-  const call = async (name: string, args: object) => {
-    const { result, error } = await rpc(url, "tools/call", { name, arguments: args }, { capabilities: {}, token });
-    if (error || result.isError) throw new Error(error?.message ?? result.content[0].text);
-    return result.structuredContent;
-  };
-  const task = async (method: string, params: object): Promise<RpcAnswer["result"]> => {
-    const { result, error } = await rpc(url, method, params, { token });
-    if (error) throw new Error(error.message);
-    return result;
-  };
-  const leave = async (work: (signal: AbortSignal) => Promise<unknown>) => {
-    await work(AbortSignal.timeout(LEAVES_AFTER)).catch((error) => {
-      if (error.name !== "TimeoutError") throw error;
-    });
-  };
-  const month = (n: number) => ({ latitude: 47.6, longitude: -122.3, year: 2012 + (n % 4), month: (n % 12) + 1 });
-  const names = (n: number) => Array.from({ length: 20 }, (_, i) => `timer_t${Math.max(0, n - i)}`);
+/** Sends the requests in turn, `rate` a second. */
+class SteadyTraffic implements Traffic {
+  readonly kinds: Record<string, number> = {};
+  readonly latencies: Record<string, number[]> = {};
+  readonly wrong: string[] = [];
+  readonly #unanswered = new Set<Promise<void>>();
+  readonly #end = new AbortController();
+  readonly #ended: Promise<void>;
+  #requests = 0;
 
-  /** The requests by kind. Each function sends one request or several; `n` counts up. */
-  const mix: Record<string, (n: number) => Promise<unknown>> = {
+  constructor(mix: RequestMix, rate: number) {
+    this.#ended = this.#sendAll(Object.entries(mix), rate);
+  }
+
+  get requests(): number {
+    return this.#requests;
+  }
+
+  stop(): Promise<void> {
+    this.#end.abort();
+    return this.#ended;
+  }
+
+  async #sendAll(mix: [string, SendRequest][], rate: number): Promise<void> {
+    const start = Date.now();
+    while (!this.#end.signal.aborted) {
+      const [kind, send] = mix[this.#requests % mix.length] as (typeof mix)[number];
+      const n = Math.floor(this.#requests++ / mix.length);
+      this.#send(kind, () => send(n));
+      await delay(Math.max(0, start + (this.#requests * 1_000) / rate - Date.now()));
+    }
+    await Promise.all(this.#unanswered);
+  }
+
+  #send(kind: string, send: () => Promise<unknown>): void {
+    this.kinds[kind] = (this.kinds[kind] ?? 0) + 1;
+    this.latencies[kind] ??= [];
+    const [durations, start] = [this.latencies[kind], performance.now()];
+    const answer: Promise<void> = send()
+      .then(() => void durations.push(performance.now() - start))
+      .catch((error) => void this.wrong.push(`${kind}: ${error.message}`))
+      .then(() => void this.#unanswered.delete(answer));
+    this.#unanswered.add(answer);
+  }
+}
+
+/** Sends one request or several; `n` counts up. */
+type SendRequest = (n: number) => Promise<unknown>;
+
+/** The requests by kind. */
+type RequestMix = Record<string, SendRequest>;
+
+/** A server, as one caller reaches it. */
+interface Access {
+  url: string;
+  token: string | undefined;
+}
+
+function requestMix(access: Access): RequestMix {
+  const { url, token } = access;
+  const call = (name: string, args: object) => callTool(access, name, args);
+  return {
     "set a timer": (n) => call("set_timer", { timer_name: `t${n}`, seconds: 5 }),
     "find a gathering": (n) => call("start_gathering", month(n)),
     "probe 20 jobs": (n) => call("probe_status", { job_names: names(n) }),
@@ -58,59 +97,64 @@ export function startTraffic({ url }: Stack, rate: number, token?: string): Traf
         const params = { name: "await_result", arguments: { job_names: names(n), timeout_seconds: 60 } };
         return rpc(url, "tools/call", params, { signal, token });
       }),
-    "run a task": async (n) => {
-      const { taskId } = await task("tools/call", { name: "timer", arguments: { timer_name: `k${n}`, seconds: 2 } });
-      await task("tasks/get", { taskId });
-      await leave((signal) => listen(url, taskId, signal, token));
-      await task("tasks/cancel", { taskId });
-    },
-    "list tools": () => task("tools/list", {}),
+    "run a task": (n) => runTask(access, n),
+    "list tools": () => ask(access, "tools/list", {}),
     "list jobs": () => call("list_jobs", { limit: 5, kind: "weather_range" }),
     "be refused": async () => {
       const params = { name: "set_timer", arguments: { timer_name: "", seconds: 0 } };
       const { result } = await rpc(url, "tools/call", params, { token });
       if (!result.isError) throw new Error("it was accepted");
     },
+  };
+}
+
+function libraryMix(url: string): RequestMix {
+  return {
     "connect and call": async (n) => {
       await using client: McpClient = await (n % 2 === 0 ? currentClient : client2025).connect(url);
       await client.callTool("probe_status", { job_names: names(n) });
     },
   };
-
-  const kindsInTurn = Object.entries(mix).filter(([kind]) => token === undefined || kind !== "connect and call");
-  const running = (async () => {
-    const start = Date.now();
-    while (!over.signal.aborted) {
-      const [kind, request] = kindsInTurn[requests % kindsInTurn.length] as (typeof kindsInTurn)[number];
-      const n = Math.floor(requests++ / kindsInTurn.length);
-      kinds[kind] = (kinds[kind] ?? 0) + 1;
-      latencies[kind] ??= [];
-      const [took, from] = [latencies[kind], performance.now()];
-      const made: Promise<void> = request(n)
-        .then(() => void took.push(performance.now() - from))
-        .catch((error) => void wrong.push(`${kind}: ${error.message}`))
-        .then(() => void under.delete(made));
-      under.add(made);
-      await delay(Math.max(0, start + (requests * 1_000) / rate - Date.now()));
-    }
-    await Promise.all(under);
-  })();
-
-  return {
-    get requests() {
-      return requests;
-    },
-    kinds,
-    latencies,
-    wrong,
-    stop() {
-      over.abort();
-      return running;
-    },
-  };
 }
 
-async function listen(url: string, taskId: string, signal: AbortSignal, token: string | undefined): Promise<void> {
+function month(n: number) {
+  return { latitude: 47.6, longitude: -122.3, year: 2012 + (n % 4), month: (n % 12) + 1 };
+}
+
+function names(n: number): string[] {
+  return Array.from({ length: 20 }, (_, i) => `timer_t${Math.max(0, n - i)}`);
+}
+
+/** Calls a tool as a client that does not understand tasks. */
+async function callTool({ url, token }: Access, name: string, args: object) {
+  const { result, error } = await rpc(url, "tools/call", { name, arguments: args }, { capabilities: {}, token });
+  if (error || result.isError) throw new Error(error?.message ?? result.content[0].text);
+  return result.structuredContent;
+}
+
+/** Sends a request as a client that understands tasks. */
+async function ask({ url, token }: Access, method: string, params: object): Promise<RpcAnswer["result"]> {
+  const { result, error } = await rpc(url, method, params, { token });
+  if (error) throw new Error(error.message);
+  return result;
+}
+
+async function runTask(access: Access, n: number): Promise<void> {
+  const timer = { name: "timer", arguments: { timer_name: `k${n}`, seconds: 2 } };
+  const { taskId } = await ask(access, "tools/call", timer);
+  await ask(access, "tasks/get", { taskId });
+  await leave((signal) => listen(access, taskId, signal));
+  await ask(access, "tasks/cancel", { taskId });
+}
+
+/** Does the work of a client that gives up. */
+async function leave(work: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
+  await work(AbortSignal.timeout(LEAVE_AFTER_MS)).catch((error) => {
+    if (error.name !== "TimeoutError") throw error;
+  });
+}
+
+async function listen({ url, token }: Access, taskId: string, signal: AbortSignal): Promise<void> {
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": { name: "soak", version: "1.0.0" },

@@ -1,5 +1,6 @@
 /** The throughput of a worker, from the first call to the last result, compared with the same work by the bare function. */
 import { sum } from "simple-statistics";
+import type { EdgeProcess } from "../../../cli/launcher/local-edge.ts";
 import type { Step } from "../../../core/index.ts";
 import { MAX_NAMES } from "../../../core/tools/index.ts";
 import { cpuSeconds } from "../../../test/support/usage.ts";
@@ -23,66 +24,101 @@ export async function measureJobs(bench: Bench, rounds: number): Promise<Figure[
   await using archive = await startArchive();
   const { env } = ownGroup();
   await using edge = await bench.serve("product", env);
-  const url = `${edge.url}/mcp`;
   const settings = { WEATHER_API_URL: archive.url, UPSTREAM_CONCURRENCY: String(UPSTREAM) };
-  const bare = archiveOf(ArchiveEnv.parse(settings));
+  const months = new Months(`${edge.url}/mcp`, archiveOf(ArchiveEnv.parse(settings)));
   await using worker = await startWorker({ ...bench.resonate.env, ...env, ...settings });
 
-  let used = 0;
-  /** The months of `count` new jobs. */
-  const months = (count: number) => Array.from({ length: count }, () => place(used++));
-  const gather = async (count: number) => {
-    const names = await inParallel(months(count), STARTS, async (month) => {
-      return (await callTool(url, "start_gathering", month)).job_name as string;
+  await months.gather(JOBS);
+  await months.fetchBare(JOBS);
+  const batches = await measureBatches(months, worker, edge, rounds);
+  const singles = await measureSingles(months);
+  const rate = (ms: number) => (JOBS / ms) * 1_000;
+  return [
+    figure("jobs, from start_gathering to await_result", "a second", spreadOf(batches.jobs.map(rate))),
+    figure("the same months by the bare function", "a second", spreadOf(batches.bare.map(rate))),
+    figure("overhead a job over the bare function, many at once", "ms", spreadOf(overheads(batches, JOBS))),
+    figure("overhead a job over the bare function, one at a time", "ms", spreadOf(overheads(singles, 1))),
+    figure("requests to Resonate a job, worker", "", spreadOf(batches.requests)),
+    figure("CPU time a job, worker", "ms", spreadOf(batches.workerCpu)),
+    figure("CPU time a job, edge", "ms", spreadOf(batches.edgeCpu)),
+  ];
+}
+
+/** Months of weather, each of which is fetched once: by a job, or by the bare function. */
+class Months {
+  readonly #url: string;
+  readonly #archive: ReturnType<typeof archiveOf>;
+  #nextMonth = 0;
+
+  constructor(url: string, archive: ReturnType<typeof archiveOf>) {
+    this.#url = url;
+    this.#archive = archive;
+  }
+
+  /** Starts `count` jobs and waits for their results. */
+  async gather(count: number): Promise<void> {
+    const names = await inParallel(this.#take(count), STARTS, async (month) => {
+      return (await callTool(this.#url, "start_gathering", month)).job_name as string;
     });
     const lists = Array.from({ length: Math.ceil(count / MAX_NAMES) }, (_, i) =>
       names.slice(i * MAX_NAMES).slice(0, MAX_NAMES),
     );
     const complete = await inParallel(lists, lists.length, async (job_names) => {
-      const answer = await callTool(url, "await_result", { job_names, timeout_seconds: 60 });
+      const answer = await callTool(this.#url, "await_result", { job_names, timeout_seconds: 60 });
       // Results that do not fit into the answer are summarized.
       return Object.keys({ ...answer.results, ...answer.summaries }).length;
     });
     if (sum(complete) !== count) throw new Error(`of ${count} jobs, not all are complete`);
-  };
-  const fetchBare = (count: number) => inParallel(months(count), count, (month) => bare.daily(period(month), BARE));
+  }
 
-  await gather(JOBS);
-  await fetchBare(JOBS);
-  const durable: number[] = [];
-  const direct: number[] = [];
+  async fetchBare(count: number): Promise<void> {
+    await inParallel(this.#take(count), count, (month) => this.#archive.daily(period(month), BARE));
+  }
+
+  #take(count: number) {
+    return Array.from({ length: count }, () => place(this.#nextMonth++));
+  }
+}
+
+/** The durations of the same work by jobs and by the bare function, in milliseconds. */
+interface Durations {
+  jobs: number[];
+  bare: number[];
+}
+
+/** The time that each job took beyond the bare function, in milliseconds, for durations of `count` jobs. */
+function overheads({ jobs, bare }: Durations, count: number): number[] {
+  return jobs.map((ms, i) => (ms - (bare[i] ?? Number.NaN)) / count);
+}
+
+/** Many jobs at once; also their requests to Resonate, and their CPU time in milliseconds. */
+async function measureBatches(months: Months, worker: WorkerProcess, edge: EdgeProcess, rounds: number) {
+  const durations: Durations = { jobs: [], bare: [] };
   const requests: number[] = [];
-  const cpu = { worker: [] as number[], edge: [] as number[] };
+  const workerCpu: number[] = [];
+  const edgeCpu: number[] = [];
   for (let i = 0; i < rounds; i++) {
     const before = {
       worker: cpuSeconds(worker.pid),
       edge: cpuSeconds(pidOf(edge)),
       requests: await requestsOf(worker),
     };
-    durable.push(await timed(() => gather(JOBS)));
-    cpu.worker.push(((cpuSeconds(worker.pid) - before.worker) / JOBS) * 1_000);
-    cpu.edge.push(((cpuSeconds(pidOf(edge)) - before.edge) / JOBS) * 1_000);
+    durations.jobs.push(await timed(() => months.gather(JOBS)));
+    workerCpu.push(((cpuSeconds(worker.pid) - before.worker) / JOBS) * 1_000);
+    edgeCpu.push(((cpuSeconds(pidOf(edge)) - before.edge) / JOBS) * 1_000);
     requests.push(((await requestsOf(worker)) - before.requests) / JOBS);
-    direct.push(await timed(() => fetchBare(JOBS)));
+    durations.bare.push(await timed(() => months.fetchBare(JOBS)));
   }
-  const single: number[] = [];
-  const singleDirect: number[] = [];
+  return { ...durations, requests, workerCpu, edgeCpu };
+}
+
+async function measureSingles(months: Months): Promise<Durations> {
+  const durations: Durations = { jobs: [], bare: [] };
   for (let i = 0; i < SINGLE; i++) {
-    single.push(await timed(() => gather(1)));
-    singleDirect.push(await timed(() => fetchBare(1)));
+    durations.jobs.push(await timed(() => months.gather(1)));
+    durations.bare.push(await timed(() => months.fetchBare(1)));
   }
-  const overhead = durable.map((ms, i) => (ms - (direct[i] ?? Number.NaN)) / JOBS);
-  const singleOverhead = single.map((ms, i) => ms - (singleDirect[i] ?? Number.NaN));
-  const rate = (ms: number) => (JOBS / ms) * 1_000;
-  return [
-    figure("jobs, from start_gathering to await_result", "a second", spreadOf(durable.map(rate))),
-    figure("the same months by the bare function", "a second", spreadOf(direct.map(rate))),
-    figure("overhead a job over the bare function, many at once", "ms", spreadOf(overhead)),
-    figure("overhead a job over the bare function, one at a time", "ms", spreadOf(singleOverhead)),
-    figure("requests to Resonate a job, worker", "", spreadOf(requests)),
-    figure("CPU time a job, worker", "ms", spreadOf(cpu.worker)),
-    figure("CPU time a job, edge", "ms", spreadOf(cpu.edge)),
-  ];
+  return durations;
 }
 
 /** The sample archive in a separate process, so that its CPU time is not counted for another part. */

@@ -31,17 +31,6 @@ export interface Pair {
   floor: Run[];
 }
 
-export interface Requests {
-  /** Measures pairs for further rounds. Default: all pairs. */
-  measure(rounds: number, pairs?: readonly Pair[]): Promise<void>;
-  readonly pairs: readonly Pair[];
-  readonly edge: EdgeProcess;
-  /** The edge's MCP endpoint. */
-  readonly url: string;
-  /** How many requests the edge has answered. */
-  readonly answered: number;
-}
-
 export interface RequestOptions {
   /** How long each run takes, in seconds. */
   seconds: number;
@@ -59,72 +48,111 @@ export async function prepareRequests(
   const floor = use.use(await bench.serve("floor"));
   const url = `${edge.url}/mcp`;
   const operations = (await describeOperations(bench, url)).filter((operation) => operation.short || !short);
-  const pairs = operations.flatMap((operation) =>
-    operation.revisions.map((revision): Pair => ({ operation, revision, product: [], floor: [] })),
-  );
   const sizes = new Map<Operation, number>();
   for (const operation of operations) sizes.set(operation, await sizeOfAnswer(url, operation));
-  let answered = 0;
+  const requests = new Requests({ bench, edge, floor, sizes, seconds });
+  await requests.warmUp();
+  return requests;
+}
 
-  const run = async (part: EdgeProcess, load: Omit<Load, "first">): Promise<Run> => {
-    const { program } = bench.resonate;
-    const before = { edge: cpuSeconds(pidOf(part)), server: program ? cpuSeconds(program.pid) : Number.NaN };
-    const loaded = await bench.generator.run(load);
-    if (part === edge) answered += loaded.requests;
+interface RequestParts {
+  bench: Bench;
+  edge: EdgeProcess;
+  floor: EdgeProcess;
+  /** The size of each operation's answer, in bytes. */
+  sizes: ReadonlyMap<Operation, number>;
+  /** How long each run takes. */
+  seconds: number;
+}
+
+/** The measured requests, and the edge and the floor that answer them. */
+export class Requests {
+  readonly pairs: readonly Pair[];
+  readonly edge: EdgeProcess;
+  /** The edge's MCP endpoint. */
+  readonly url: string;
+  readonly #parts: RequestParts;
+  #answered = 0;
+
+  constructor(parts: RequestParts) {
+    this.edge = parts.edge;
+    this.url = `${parts.edge.url}/mcp`;
+    this.#parts = parts;
+    this.pairs = [...parts.sizes.keys()].flatMap((operation) =>
+      operation.revisions.map((revision): Pair => ({ operation, revision, product: [], floor: [] })),
+    );
+  }
+
+  /** How many requests the edge has answered. */
+  get answered(): number {
+    return this.#answered;
+  }
+
+  /** Runs each request for a short time, without a measurement. */
+  async warmUp(): Promise<void> {
+    await this.#runRound(this.pairs, false, WARM_UP);
+  }
+
+  /** Measures pairs for further rounds. Default: all pairs. */
+  async measure(rounds: number, pairs: readonly Pair[] = this.pairs): Promise<void> {
+    for (let i = 0; i < rounds; i++) {
+      for (const { pair, product, floor } of await this.#runRound(pairs, i % 2 === 1, this.#parts.seconds)) {
+        pair.product.push(product);
+        pair.floor.push(floor);
+      }
+    }
+  }
+
+  /** One round: the floor runs between the two revisions; every second round has the opposite order. */
+  async #runRound(pairs: readonly Pair[], reverse: boolean, seconds: number) {
+    const runs: { pair: Pair; product: Run; floor: Run }[] = [];
+    for (const [operation, [first, ...others]] of Map.groupBy(pairs, ({ operation }) => operation)) {
+      const order = [first, undefined, ...others];
+      if (reverse) order.reverse();
+      const time = seconds * (operation.length ?? 1);
+      let floor: Run | undefined;
+      const products: [Pair, Run][] = [];
+      for (const pair of order) {
+        if (pair) products.push([pair, await this.#runProduct(pair, time)]);
+        else floor = await this.#runFloor(operation, time);
+      }
+      if (floor) for (const [pair, product] of products) runs.push({ pair, product, floor });
+    }
+    return runs;
+  }
+
+  async #runProduct({ operation, revision }: Pair, seconds: number): Promise<Run> {
+    const { expect, connections = CONNECTIONS } = operation;
+    const request = requestOf(operation, revision);
+    return this.#run(this.edge, { url: this.url, ...request, connections, seconds, expect });
+  }
+
+  async #runFloor(operation: Operation, seconds: number): Promise<Run> {
+    const { floor, sizes } = this.#parts;
+    const { calls, connections = CONNECTIONS } = operation;
+    const expect = calls.length === 1 ? '"status":200' : "xxx";
+    const request = floorRequestOf(calls, { bytes: sizes.get(operation) ?? 0 });
+    return this.#run(floor, { url: `${floor.url}/`, ...request, connections, seconds, expect });
+  }
+
+  async #run(process: EdgeProcess, load: Omit<Load, "first">): Promise<Run> {
+    const { generator, resonate } = this.#parts.bench;
+    const { program } = resonate;
+    const before = { edge: cpuSeconds(pidOf(process)), server: program ? cpuSeconds(program.pid) : Number.NaN };
+    const loaded = await generator.run(load);
+    if (process === this.edge) this.#answered += loaded.requests;
     const each = (used: number) => (used / loaded.requests) * 1e6;
     return {
       rate: loaded.requests / loaded.seconds,
       p50: loaded.p50,
       p99: loaded.p99,
       cpu: {
-        edge: each(cpuSeconds(pidOf(part)) - before.edge),
+        edge: each(cpuSeconds(pidOf(process)) - before.edge),
         generator: each(loaded.cpu),
         server: program ? each(cpuSeconds(program.pid) - before.server) : Number.NaN,
       },
     };
-  };
-  const runProduct = ({ operation, revision }: Pair, time: number) => {
-    const { expect, connections = CONNECTIONS } = operation;
-    return run(edge, { url, ...requestOf(operation, revision), connections, seconds: time, expect });
-  };
-  const runFloor = (operation: Operation, time: number) => {
-    const { calls, connections = CONNECTIONS } = operation;
-    const expect = calls.length === 1 ? '"status":200' : "xxx";
-    const request = floorRequestOf(calls, { bytes: sizes.get(operation) ?? 0 });
-    return run(floor, { url: `${floor.url}/`, ...request, connections, seconds: time, expect });
-  };
-
-  /** One round: the floor runs between the two revisions; every second round has the opposite order. */
-  const round = async (pairs: readonly Pair[], reverse: boolean, record: boolean) => {
-    for (const [operation, [first, ...others]] of Map.groupBy(pairs, ({ operation }) => operation)) {
-      const time = (record ? seconds : WARM_UP) * (operation.length ?? 1);
-      const order = [first, undefined, ...others];
-      if (reverse) order.reverse();
-      let floorRun: Run | undefined;
-      const runs: [Pair, Run][] = [];
-      for (const pair of order) {
-        if (pair) runs.push([pair, await runProduct(pair, time)]);
-        else floorRun = await runFloor(operation, time);
-      }
-      if (!record || !floorRun) continue;
-      for (const [pair, run] of runs) {
-        pair.product.push(run);
-        pair.floor.push(floorRun);
-      }
-    }
-  };
-  await round(pairs, false, false);
-  return {
-    async measure(rounds, only = pairs) {
-      for (let i = 0; i < rounds; i++) await round(only, i % 2 === 1, true);
-    },
-    pairs,
-    edge,
-    url,
-    get answered() {
-      return answered;
-    },
-  };
+  }
 }
 
 async function sizeOfAnswer(url: string, operation: Operation): Promise<number> {

@@ -23,16 +23,13 @@ export interface Operation {
 const BOTH = [MODERN, LEGACY] as const;
 const YEAR = 365 * 24 * 60 * 60;
 
-/** Coordinates with placeholders; {@link requestOf} turns these strings into numbers. */
-const PLACE = { latitude: "{b}", longitude: "-{a}" };
+type Place = Record<"latitude" | "longitude", number | string>;
 
-const month = (place: { latitude: number | string; longitude: number | string }) => ({
-  ...place,
-  year: 2013,
-  month: 5,
-});
-const monthName = ({ latitude, longitude }: { latitude: number | string; longitude: number | string }) =>
-  `weather_data_${latitude}_${longitude}_2013_5`;
+/** Coordinates with placeholders; {@link requestOf} turns these strings into numbers. */
+const PLACE: Place = { latitude: "{b}", longitude: "-{a}" };
+
+const month = (place: Place) => ({ ...place, year: 2013, month: 5 });
+const monthName = ({ latitude, longitude }: Place) => `weather_data_${latitude}_${longitude}_2013_5`;
 
 /** Starts the jobs that the operations need through the edge at `url`, and describes the operations. */
 export async function describeOperations(bench: Bench, url: string): Promise<Operation[]> {
@@ -41,13 +38,19 @@ export async function describeOperations(bench: Bench, url: string): Promise<Ope
     longitude: -122.3,
   }));
   for (const place of existing) await callTool(url, "start_gathering", month(place));
-  const names = existing.map(monthName);
   const [first] = existing;
   if (!first) throw new Error("no job is there");
   const task = await ask(url, { ...toolCall("weather_data", month(first)), tasks: true });
+  return [
+    ...startOperations(bench, first),
+    ...readOperations(bench, existing.map(monthName), task.taskId),
+    ...DESCRIPTIONS,
+  ];
+}
 
-  const read = (name: string) => bench.envelope("promise.get", { id: bench.namespace + name });
-  const create = (place: { latitude: number | string; longitude: number | string }) =>
+/** The operations that start jobs; there is one at the place `existing`. */
+function startOperations(bench: Bench, existing: Place): Operation[] {
+  const create = (place: Place) =>
     bench.creation(monthName(place), "weather_data", { ...month(place), latitude: 47.1234, longitude: -1.2345 });
   const timer = { timer_name: "bench {n}", fires_at: new Date(Date.now() + YEAR * 1_000).toISOString() };
   return [
@@ -62,9 +65,9 @@ export async function describeOperations(bench: Bench, url: string): Promise<Ope
     },
     {
       name: "start_gathering, existing job",
-      message: toolCall("start_gathering", month(first)),
+      message: toolCall("start_gathering", month(existing)),
       expect: "running",
-      calls: [create(first)],
+      calls: [create(existing)],
       revisions: BOTH,
       targets: { [MODERN]: 0.5, [LEGACY]: 0.35 },
     },
@@ -75,6 +78,13 @@ export async function describeOperations(bench: Bench, url: string): Promise<Ope
       calls: [bench.creation(`timer_${timer.timer_name}`, "timer", timer)],
       revisions: BOTH,
     },
+  ];
+}
+
+/** The operations that look at running jobs; the task `taskId` is the first of them. */
+function readOperations(bench: Bench, names: string[], taskId: string): Operation[] {
+  const read = (name: string) => bench.envelope("promise.get", { id: bench.namespace + name });
+  return [
     {
       name: "probe_status, 1 job",
       message: toolCall("probe_status", { job_names: names.slice(0, 1) }),
@@ -95,31 +105,35 @@ export async function describeOperations(bench: Bench, url: string): Promise<Ope
     },
     {
       name: "tasks/get",
-      message: { method: "tasks/get", params: { taskId: task.taskId }, tasks: true },
+      message: { method: "tasks/get", params: { taskId }, tasks: true },
       expect: "working",
       calls: names.slice(0, 1).map(read),
       revisions: [MODERN],
       short: true,
       targets: { [MODERN]: 0.5 },
     },
-    {
-      name: "tools/list",
-      message: { method: "tools/list" },
-      expect: "start_gathering",
-      calls: [],
-      revisions: BOTH,
-      short: true,
-    },
-    {
-      name: "server/discover",
-      message: { method: "server/discover" },
-      expect: "supportedVersions",
-      calls: [],
-      revisions: [MODERN],
-      short: true,
-    },
   ];
 }
+
+/** The operations that describe the server, without a call to Resonate. */
+const DESCRIPTIONS: readonly Operation[] = [
+  {
+    name: "tools/list",
+    message: { method: "tools/list" },
+    expect: "start_gathering",
+    calls: [],
+    revisions: BOTH,
+    short: true,
+  },
+  {
+    name: "server/discover",
+    message: { method: "server/discover" },
+    expect: "supportedVersions",
+    calls: [],
+    revisions: [MODERN],
+    short: true,
+  },
+];
 
 export function requestOf({ message }: Operation, revision: Revision) {
   const { headers, body } = mcpRequest(revision, message);
