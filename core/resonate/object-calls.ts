@@ -22,20 +22,6 @@ export type Remote<Methods> = {
 /** An answer, or the failure of the Resonate server as data: an error loses its class in a call to an object. */
 export type Answer<T> = { done: T } | { failed: { message: string; status: number | undefined; isRefused: boolean } };
 
-type AnyMethod = (...args: readonly unknown[]) => unknown;
-
-/** Calls a method of `code`. @throws {TypeError} if it has no such method */
-export function callMethod(code: object, method: string, args: readonly unknown[]): unknown {
-  const found: unknown = Reflect.get(code, method);
-  if (typeof found !== "function") throw new TypeError(`The object has no method ${method}.`);
-  return (found as AnyMethod).apply(code, args as unknown[]);
-}
-
-/** The methods of the code of an object. Each call of one is a remote call. */
-export function methodsOf<Methods extends object>(object: ObjectCalls): Methods {
-  return proxied((name, args) => object.call(name, args));
-}
-
 /**
  * The methods of an object in a role. Each call of one is a remote call, and throws {@link ResonateUnavailable} if the Resonate
  * server or the object itself does not answer.
@@ -53,7 +39,7 @@ export function methodsInRole<Methods extends object>(object: ObjectCalls, role:
 }
 
 /** The name of a method with the role of its object. */
-export const nameInRole = (role: string, name: string): string => `${role}.${name}`;
+const nameInRole = (role: string, name: string): string => `${role}.${name}`;
 
 /** The role and the method of such a name. */
 export function splitRole(name: string): [role: string, method: string] {
@@ -68,11 +54,6 @@ function proxied<Methods extends object>(call: (name: string, args: unknown[]) =
       typeof name === "string" && name !== "then" ? (...args: unknown[]) => call(name, args) : undefined,
   });
 }
-
-/** `code` as an object whose methods are called in the same way without a remote call. */
-export const callsOf = (code: object): ObjectCalls => ({
-  call: async (method, args) => callMethod(code, method, args),
-});
 
 /** The answer of `work`. Other errors than failures of the Resonate server are thrown. */
 export async function answered<T>(work: () => T | Promise<T>): Promise<Answer<T>> {

@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { OPERATORS_ROLE } from "../../core/resonate/object-address.ts";
-import { callsOf } from "../../core/resonate/object-calls.ts";
 import { Callers } from "../../functions/objects/callers.ts";
+import { objectWith } from "../../test/support/object-calls.ts";
 import type { OperateCalls } from "./calls.ts";
 import { OperatorSettings } from "./operator-settings.ts";
 import { startReporter } from "./starts.ts";
@@ -13,7 +13,10 @@ test("neither a request nor a start waits long for an operators' object that doe
   const silent = {
     idFromName: () => ({}),
     get: () =>
-      callsOf({ "operators.settings": () => new Promise(() => {}), "operators.started": () => new Promise(() => {}) }),
+      objectWith({
+        "operators.settings": () => new Promise(() => {}),
+        "operators.started": () => new Promise(() => {}),
+      }),
   };
   const operators = () => new Callers(silent, "").inRole<OperateCalls>(OPERATORS_ROLE);
   const settings = new OperatorSettings(() => operators().settings(), ["eve"], 5_000);

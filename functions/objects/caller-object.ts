@@ -19,11 +19,11 @@ export interface ObjectState {
 /** What the composition of a role's parts gets. */
 export interface RoleHost extends PartHost {
   /** When the alarm of an earlier instance is due, in milliseconds since the epoch; null without an alarm. */
-  readonly alarmAt: number | null;
+  alarmAt(): Promise<number | null>;
 }
 
 /** Makes the parts of a role, the first whose tables others need. */
-export type OpenRole = (host: RoleHost) => readonly ObjectPart[];
+export type OpenRole = (host: RoleHost) => readonly ObjectPart[] | Promise<readonly ObjectPart[]>;
 
 /** An instance of the class that is bound as `CALLER`. Its first call says which role it has. */
 export class CallerObject implements ObjectCalls {
@@ -74,19 +74,18 @@ export class CallerObject implements ObjectCalls {
   async #openParts(role: string): Promise<void> {
     const open = Object.hasOwn(this.#roles, role) ? this.#roles[role] : undefined;
     if (!open) throw new TypeError(`No object has the role ${role}.`);
-    const host = this.#hostOf(await this.#storage.getAlarm());
-    const parts = open(host);
+    const parts = await open(this.#host());
     openSchemas(this.#sql, schemasOf(role, parts));
     this.#role = role;
     this.#parts = parts;
     for (const part of parts) part.load?.();
   }
 
-  #hostOf(alarmAt: number | null): RoleHost {
+  #host(): RoleHost {
     const parts = () => this.#parts;
     const arming = () => this.#arming;
     return {
-      alarmAt,
+      alarmAt: () => this.#storage.getAlarm(),
       sql: this.#sql,
       get parts() {
         return parts();

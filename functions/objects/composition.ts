@@ -112,7 +112,7 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
     readFeed: (job, channel) => events.readFeed(job, channel),
   });
   const schedules = schedulesIn(deployment, { host, record, feeds, blocked });
-  // It is listed whatever the configuration offers, since it ends the subscriptions that it does not offer.
+  // Listed in every configuration: it also ends the subscriptions that a deployment does not offer.
   const hooks = hooksIn(deployment, { host, record, events, follow, blocked });
   const subscriptions = () => hooks.list();
   const parts: (ObjectPart | undefined)[] = [
@@ -189,7 +189,7 @@ function hooksIn(
 }
 
 /** The parts of the object through which operators see and act. */
-function operatorsParts(host: RoleHost, { config, env, client }: Deployment): ObjectPart[] {
+async function operatorsParts(host: RoleHost, { config, env, client }: Deployment): Promise<ObjectPart[]> {
   const part = operatorsObject({
     sql: host.sql,
     client,
@@ -198,7 +198,7 @@ function operatorsParts(host: RoleHost, { config, env, client }: Deployment): Ob
     env,
     cancelFeatures: [cleanUp],
     fetchTo: (url) => fetchTo(url, config),
-    alarmAt: host.alarmAt,
+    alarmAt: await host.alarmAt(),
     arm: () => host.arm(),
   });
   return [part];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ReportedJob } from "../../core/jobs/reports.ts";
-import { callsOf } from "../../core/resonate/object-calls.ts";
+import { objectWith } from "../../test/support/object-calls.ts";
 import { until } from "../../testing/stack/program.ts";
 import type { Change } from "../engine/records.ts";
 import { CallerReports } from "./caller-reports.ts";
@@ -17,7 +17,7 @@ test("large results that end while a caller's object is slow are not all held in
       return { done: undefined };
     },
   };
-  const objects = { idFromName: () => ({}), get: () => callsOf(object) };
+  const objects = { idFromName: () => ({}), get: () => objectWith(object) };
   const reports = new CallerReports({ objects, client: {} as never, namespace: "", durable: async () => {} });
   const end = (n: number): Change => {
     const promise = {

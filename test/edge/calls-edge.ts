@@ -1,7 +1,8 @@
 /** An edge whose `CallerObject` has code that takes and returns what only the runtime can pass on. */
-import { callsOf, methodsOf, type ObjectCalls } from "../../core/resonate/object-calls.ts";
+import type { ObjectCalls } from "../../core/resonate/object-calls.ts";
 import { RpcTarget } from "../../functions/objects/durable-object.ts";
 import { lazyObject } from "../../functions/objects/lazy-objects.ts";
+import { objectWith } from "../support/object-calls.ts";
 
 export { Listener } from "../../functions/edge.ts";
 
@@ -14,14 +15,12 @@ class Counter extends RpcTarget {
   }
 }
 
-class Code {
-  counter(): Counter {
-    return new Counter();
-  }
+const code = {
+  counter: (): Counter => new Counter(),
 
   async twice(ask: (n: number) => Promise<number>): Promise<number[]> {
     return [await ask(1), await ask(2)];
-  }
+  },
 
   upperCase(text: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const upper = new TransformStream<string, string>({
@@ -31,19 +30,16 @@ class Code {
       .pipeThrough(new TextDecoderStream() as never)
       .pipeThrough(upper)
       .pipeThrough(new TextEncoderStream());
-  }
+  },
 
   fail(): never {
     throw new RangeError("there is no such tea");
-  }
-}
-
-export class CallerObject extends lazyObject(async () => callsOf(new Code())) {}
-
-/** The methods as a caller sees them: each answers later. */
-type Remote = {
-  [Name in keyof Code]: (...args: Parameters<Code[Name]>) => Promise<Awaited<ReturnType<Code[Name]>>>;
+  },
 };
+
+export class CallerObject extends lazyObject(async () => objectWith(code)) {}
+
+type Code = typeof code;
 
 interface Env {
   CALLER: { idFromName(name: string): object; get(id: object): ObjectCalls };
@@ -51,12 +47,14 @@ interface Env {
 
 export default {
   async fetch(request: Request, { CALLER }: Env): Promise<Response> {
-    const code = methodsOf<Remote>(CALLER.get(CALLER.idFromName("tea")));
-    if (request.body) return new Response(await code.upperCase(request.body));
-    const counter = await code.counter();
+    const object = CALLER.get(CALLER.idFromName("tea"));
+    const call = <Name extends keyof Code>(name: Name, ...args: Parameters<Code[Name]>) =>
+      object.call(name, args) as Promise<Awaited<ReturnType<Code[Name]>>>;
+    if (request.body) return new Response(await call("upperCase", request.body));
+    const counter = await call("counter");
     const counts = [await counter.add(1), await counter.add(2)];
-    const doubled = await code.twice(async (n) => 2 * n);
-    const failure = await code.fail().catch((error: Error) => error.message);
+    const doubled = await call("twice", async (n) => 2 * n);
+    const failure = await call("fail").catch((error: Error) => error.message);
     return Response.json({ counts, doubled, failure });
   },
 };

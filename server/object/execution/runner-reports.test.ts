@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { WorkerReport } from "../../../core/jobs/worker-report.ts";
 import { WorkerStats } from "../../../core/jobs/worker-stats.ts";
-import { callsOf } from "../../../core/resonate/object-calls.ts";
+import { objectWith } from "../../../test/support/object-calls.ts";
 import { RunnerReports } from "./runner-reports.ts";
 
 beforeEach(() => {
@@ -19,7 +19,7 @@ function reportFailures() {
     receiver.failures.push(report.failed.length);
     return { done: undefined };
   };
-  const objects = { idFromName: () => ({}), get: () => callsOf({ "operators.report": report }) };
+  const objects = { idFromName: () => ({}), get: () => objectWith({ "operators.report": report }) };
   const reports = new RunnerReports({ objects, namespace: "", group: "workers", maxConcurrent: 50 });
   const fail = (count: number) => {
     const runner = new WorkerStats(() => {});
