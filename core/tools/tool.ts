@@ -134,8 +134,8 @@ export interface CallContext extends ToolContext {
   pageOf?(job: string): Promise<string | undefined>;
   /** The request's `_meta`, without the fields that concern only the client and this server. */
   meta?: Record<string, unknown>;
-  /** Identifies the client, if it can be told from others without a session. */
-  client?: string;
+  /** Identifies the session of a client of 2025. */
+  session?: string;
   /** The lowest level of the log messages that the request asks for. */
   logLevel?: unknown;
   /** Sends the client a notification about its request; absent if the client cannot receive any. */

@@ -129,9 +129,7 @@ export class ToolCalls {
       },
       now,
       until: scope.until,
-      get client() {
-        return scope.client;
-      },
+      ...(scope.session !== undefined && { session: scope.session }),
       tasks: false,
       asks: false,
       ...(advise && { advise }),
