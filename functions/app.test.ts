@@ -7,6 +7,12 @@ import { createApp } from "./app.ts";
 const info = { name: "closed", title: "Closed", version: "1.0.0" };
 const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });
 const BINDINGS = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
+const OAUTH = {
+  ...BINDINGS,
+  AUTH_MODE: "oauth",
+  OAUTH_ISSUER: "https://issuer.example",
+  OAUTH_AUDIENCE: "https://edge.example/mcp",
+};
 const JSON_TYPE = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 /** A request as Cloudflare forwards it. */
@@ -21,10 +27,9 @@ function through(address: string, path: string, headers: Record<string, string>,
 
 describe("a client that guesses tokens", () => {
   test("has a hundred tries a minute from an address or IPv6 network, which do not count for others", async () => {
-    const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
-    const env = { ...BINDINGS, AUTH_MODE: "oauth", ...OAUTH };
     const guess = async (n: number, network = "2001:db8:1:2") =>
-      (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), env)).status;
+      (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), OAUTH))
+        .status;
     for (let n = 1; n <= 100; n++) expect(await guess(n)).toBe(401);
     expect(await guess(101)).toBe(429);
     expect(await guess(102, "2001:db8:1:3")).toBe(401);
@@ -74,6 +79,37 @@ test.each([
   const response = await one.fetch(asked, { ...BINDINGS, AUTH_MODE: "none" });
   expect([response.status, await response.json()]).toEqual([status, { error: expect.stringContaining(words) }]);
   vi.unstubAllGlobals();
+});
+
+const OPEN = { ...BINDINGS, AUTH_MODE: "none" };
+
+test.each<[why: string, status: number, env: object, path: string, headers: Record<string, string>]>([
+  ["token", 401, OAUTH, "/mcp", { authorization: "Bearer wrong" }],
+  ["origin", 403, OPEN, "/mcp", { origin: "https://elsewhere.example" }],
+  ["host", 403, { ...OPEN, ALLOWED_HOSTS: "other.example" }, "/mcp", {}],
+  ["path", 404, OPEN, "/nowhere", {}],
+  ["type", 415, OPEN, "/mcp", { "content-type": "text/plain" }],
+  ["limit", 429, { ...OPEN, RATE_LIMIT: "1" }, "/mcp", {}],
+  ["configuration", 500, {}, "/mcp", {}],
+])("a body is read to its end if its request is refused for its %s", async (_why, status, env, path, headers) => {
+  const PART = new Uint8Array(9_000);
+  const bodyOf = (read: { bytes: number }) =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        read.bytes += PART.length;
+        controller.enqueue(PART);
+        if (read.bytes === 900_000) controller.close();
+      },
+    });
+  const send = async () => {
+    const read = { bytes: 0 };
+    const init = { method: "POST", body: bodyOf(read), duplex: "half" } as RequestInit;
+    const all = { host: "edge.example", "cf-connecting-ip": "192.0.2.7", ...JSON_TYPE, ...headers };
+    const response = await app.fetch(new Request(`https://edge.example${path}`, { ...init, headers: all }), env);
+    return [response.status, read.bytes];
+  };
+  if (status === 429) await send();
+  expect(await send()).toEqual([status, 900_000]);
 });
 
 describe("a body", () => {

@@ -1,6 +1,6 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { undecryptableIn } from "../core/resonate/index.ts";
+import { drainUnread, undecryptableIn } from "../core/resonate/index.ts";
 import type { Middleware, Route, RouteTypes, Visit } from "../core/tools/index.ts";
 import { compose, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
@@ -31,12 +31,13 @@ export function createApp(deployment: Deployment): App {
     return routes;
   };
   return {
-    fetch(request, env, context) {
+    async fetch(request, env, context) {
       try {
-        return (edges.get(env) ?? edgeOf(env)).fetch(request, env, context as never);
+        return await (edges.get(env) ?? edgeOf(env)).fetch(request, env, context as never);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
         new EdgeLog("error").error("misconfigured", { reason: error.message });
+        await drainUnread(request);
         return Response.json({ error: error.message }, { status: 500 });
       }
     },
@@ -51,6 +52,7 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   const app: Routes = new Hono();
   const routes = features.flatMap((feature) => feature.routes ?? []);
 
+  app.use(drainRefused);
   app.use(logRequests(log));
   for (const { middleware } of features) if (middleware) app.use(middleware);
   if (hosts) app.use(checkHost(hosts));
@@ -78,6 +80,12 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   app.onError((error, c) => answerError(error, c, log));
   return app;
 }
+
+/** A client whose request is refused before its body is read, for its token, origin, path or limits, reads the answer after it has sent all. */
+const drainRefused: Middleware = async function drainRefusedBody(c, next) {
+  await next();
+  await drainUnread(c.req.raw);
+};
 
 /** The router would match a path with a trailing slash. */
 const refuseTrailingSlash: Middleware = function refuseTrailingSlash(c, next) {
