@@ -3,6 +3,7 @@ import { ANYONE } from "../core/author/caller.ts";
 import type { Job } from "../core/author/job.ts";
 import { timer } from "../tools/timer/timer.ts";
 import { createApp } from "./app.ts";
+import { leaveOutEmpty } from "./mcp/body.ts";
 
 const info = { name: "closed", title: "Closed", version: "1.0.0" };
 const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });
@@ -110,6 +111,121 @@ test.each<[why: string, status: number, env: object, path: string, headers: Reco
   };
   if (status === 429) await send();
   expect(await send()).toEqual([status, 900_000]);
+});
+
+/** Asks the open deployment, and returns the status and the JSON-RPC message. */
+async function ask(message: object, headers: [string, string][] = [], path = "/mcp") {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, ...message });
+  const all: [string, string][] = [["host", "edge.example"], ["content-type", "application/json"], ...headers];
+  const request = new Request(`https://edge.example${path}`, { method: "POST", headers: all, body });
+  const response = await app.fetch(request, OPEN);
+  const text = await response.text();
+  return { status: response.status, answer: JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) };
+}
+
+const META = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const MODERN: [string, string][] = [
+  ["accept", "application/json, text/event-stream"],
+  ["mcp-protocol-version", "2026-07-28"],
+];
+
+describe("is served:", () => {
+  test.each<[what: string, headers: [string, string][], path?: string]>([
+    ["no Accept", []],
+    ["Accept of anything", [["accept", "*/*"]]],
+    ["Accept of a range", [["accept", "text/html, application/*;q=0.9"]]],
+    ["Accept in capitals", [["accept", "Application/JSON, TEXT/EVENT-STREAM"]]],
+    ["an address with a slash at its end", [["accept", "*/*"]], "/mcp/"],
+    ["a revision that is sent twice", [1, 2].map((): [string, string] => ["mcp-protocol-version", "2025-06-18"])],
+  ])("%s", async (_what, headers, path) => {
+    for (const foreign of [{}, { nothing: 1 }])
+      expect(await ask({ method: "ping", params: foreign }, headers, path)).toMatchObject({
+        status: 200,
+        answer: { result: {} },
+      });
+    const modern = headers.filter(([name]) => name === "accept");
+    const more = [...MODERN.filter(([name]) => name !== "accept"), ["mcp-method", "server/discover"]] as typeof MODERN;
+    expect(
+      await ask({ method: "server/discover", params: { _meta: META } }, [...modern, ...more, ...more], path),
+    ).toMatchObject({ status: 200, answer: { result: { supportedVersions: ["2026-07-28"] } } });
+  });
+
+  const CLIENT = { name: "test", version: "1" };
+  const LEGACY: [string, string][] = [["accept", "*/*"]];
+  const named = (meta: object) => ({
+    ...META,
+    ...Object.fromEntries(Object.entries(meta).map(([key, value]) => [`io.modelcontextprotocol/${key}`, value])),
+  });
+  const listing: [string, string][] = [...MODERN, ["mcp-method", "tools/list"]];
+
+  test.each<[what: string, message: object, headers?: [string, string][]]>([
+    ["params", { method: "ping", params: null }],
+    ["params as a list", { method: "tools/list", params: [] }],
+    ["cursor", { method: "tools/list", params: { cursor: null } }],
+    ["_meta", { method: "tools/list", params: { _meta: null } }],
+    ["_meta as a list", { method: "tools/list", params: { _meta: [] } }],
+    ["progressToken", { method: "tools/list", params: { _meta: { progressToken: null } } }],
+    [
+      "capabilities",
+      { method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: null, clientInfo: CLIENT } },
+    ],
+    [
+      "capabilities as lists",
+      {
+        method: "initialize",
+        params: {
+          protocolVersion: "2025-11-25",
+          capabilities: { roots: [], sampling: null },
+          clientInfo: { ...CLIENT, title: null, icons: [] },
+        },
+      },
+    ],
+    ["cursor of 2026", { method: "tools/list", params: { cursor: null, _meta: META } }, listing],
+    ["capabilities of 2026", { method: "tools/list", params: { _meta: named({ clientCapabilities: [] }) } }, listing],
+    [
+      "members of 2026",
+      {
+        method: "tools/list",
+        params: {
+          _meta: named({
+            clientCapabilities: { elicitation: null },
+            logLevel: null,
+            clientInfo: { ...CLIENT, title: null },
+          }),
+        },
+      },
+      listing,
+    ],
+    ["clientInfo of 2026", { method: "tools/list", params: { _meta: named({ clientInfo: null }) } }, listing],
+  ])("nothing in place of %s", async (_what, message, headers = LEGACY) => {
+    expect(await ask(message, headers)).toMatchObject({ status: 200, answer: { id: 1, result: {} } });
+  });
+
+  test("a call without arguments, and answers without content, and the data of users is unchanged", () => {
+    const of = (message: object) => {
+      leaveOutEmpty(message);
+      return message;
+    };
+    const _meta = { "com.example/x": null, idempotencyKey: null };
+    expect(of({ id: 1, params: { name: "a", arguments: [], _meta } })).toEqual({
+      id: 1,
+      params: { name: "a", _meta: { "com.example/x": null } },
+    });
+    const kept = { params: { arguments: { a: null, b: [], capabilities: null }, uris: [], other: null } };
+    expect(of(structuredClone(kept))).toEqual(kept);
+    expect(of({ id: 1, result: { action: "decline", content: null } })).toEqual({
+      id: 1,
+      result: { action: "decline" },
+    });
+    const responses = { q: { action: "accept", content: [], _meta: null } };
+    expect(of({ params: { inputResponses: responses } })).toEqual({
+      params: { inputResponses: { q: { action: "accept" } } },
+    });
+  });
 });
 
 describe("a body", () => {

@@ -10,6 +10,7 @@ import { checkHost, checkOrigin } from "./http/origins.ts";
 import { outageIn } from "./http/outage.ts";
 import { readiness } from "./http/readiness.ts";
 import { logRequests } from "./http/request-log.ts";
+import { usualHeaders } from "./mcp/message.ts";
 import type { Edge } from "./parts.ts";
 
 /** The path names the resource that the metadata is about; clients that know no path ask without it. */
@@ -73,7 +74,7 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   if (edge.cors) app.use(edge.cors);
   app.on("GET", ["/ready", "/resonate/ready"], readiness(edge.client, edge.missing));
   for (const route of routes.filter(({ isPublicDocument }) => !isPublicDocument)) mount(app, route);
-  app.use("/mcp", ...admission);
+  app.use("/mcp", readHeaders, ...admission);
   app.all("/mcp", (c) => serveCaller(c, store, edge.mcp));
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));
@@ -84,13 +85,20 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
 /** A client whose request is refused before its body is read, for its token, origin, path or limits, reads the answer after it has sent all. */
 const drainRefused: Middleware = async function drainRefusedBody(c, next) {
   await next();
-  await drainUnread(c.req.raw);
+  const { raw } = c.req;
+  if (!raw.bodyUsed) await drainUnread(raw);
 };
 
-/** The router would match a path with a trailing slash. */
+/** The router would match a path with a trailing slash, with which some clients write the address of the server alone. */
 const refuseTrailingSlash: Middleware = function refuseTrailingSlash(c, next) {
   const { path } = c.req;
-  return path !== "/" && path.endsWith("/") ? Promise.resolve(c.notFound()) : next();
+  return path !== "/" && path !== "/mcp/" && path.endsWith("/") ? Promise.resolve(c.notFound()) : next();
+};
+
+const readHeaders: Middleware = function readHeadersOf(c, next) {
+  const headers = usualHeaders(c.req.raw.headers);
+  if (headers) c.req.raw = new Request(c.req.raw, { headers });
+  return next();
 };
 
 function mount(app: Routes, { methods, paths, middleware = [], load }: Route): void {

@@ -135,7 +135,7 @@ export interface CallContext extends ToolContext {
   /** The request's `_meta`, without the fields that concern only the client and this server. */
   meta?: Record<string, unknown>;
   /** Identifies the session of a client of 2025. */
-  session?: string;
+  session?: string | undefined;
   /** The lowest level of the log messages that the request asks for. */
   logLevel?: unknown;
   /** Sends the client a notification about its request; absent if the client cannot receive any. */

@@ -129,7 +129,9 @@ export class ToolCalls {
       },
       now,
       until: scope.until,
-      ...(scope.session !== undefined && { session: scope.session }),
+      get session() {
+        return scope.session;
+      },
       tasks: false,
       asks: false,
       ...(advise && { advise }),

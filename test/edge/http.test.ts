@@ -57,7 +57,6 @@ describe("routes", () => {
     ["GET", "/assets/none.js"],
     ["GET", "/assets/..%2Fpackage.json"],
     ["POST", "/"],
-    ["GET", "/mcp/"],
     ["POST", "/mcp/x"],
     ["POST", "/health"],
     ["GET", "/pages/none"],
