@@ -155,11 +155,11 @@ export interface CallContext extends ToolContext {
 export interface ToolSchedule {
   /** Five fields: minute, hour, day of the month, month, day of the week. */
   cron?: string;
-  /** The zone of `cron`, by its IANA name. Default: UTC. */
+  /** The zone of `cron`, or of an `at` without an offset, by its IANA name. Default for cron: UTC. */
   timezone?: string;
   /** In milliseconds, at least a minute; the firings are its multiples since the epoch. */
   every?: number;
-  /** Once, ISO 8601. */
+  /** Once, ISO 8601 with an offset, or a local time of `timezone`. */
   at?: string;
   /** The tool's arguments. Default: none. */
   arguments?: Record<string, unknown>;
