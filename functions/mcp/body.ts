@@ -1,6 +1,6 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { BODY_TIMEOUT_MS, isTooDeep, jsonOf, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
+import { BODY_TIMEOUT_MS, exactJsonOf, isTooDeep, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
@@ -25,7 +25,7 @@ export async function readBody(request: Request): Promise<Body> {
   if (body === 408)
     return refusal(408, `Request Timeout: the body must come within ${BODY_TIMEOUT_MS / 1_000} seconds`);
   const text = new TextDecoder().decode(body);
-  const parsed = jsonOf(text);
+  const parsed = exactJsonOf(text);
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
   if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   return isTooDeep(text)
