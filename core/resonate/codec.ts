@@ -79,6 +79,12 @@ export function decodeValue(value: Value): unknown {
   }
 }
 
+/** A copy of a stored value. */
+export function copyOf(value: unknown): unknown {
+  const text = stringify(value);
+  return text === undefined ? undefined : parseStored(text);
+}
+
 /** JSON of a value; undefined for a function or a symbol, which JSON leaves out. */
 function stringify(value: unknown): string | undefined {
   try {
