@@ -42,7 +42,7 @@ export function wrappedTool({ upstream, ...parts }: WrappedToolParts): Tool {
   return {
     name: prefixedName(tool.name, options.prefix),
     // The server validates the arguments.
-    input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true },
+    input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true, keepsIntegers: true },
     listing: listingOf(tool, options, hasJobName),
     job: job as Job,
     waits: true,

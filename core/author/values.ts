@@ -1,4 +1,6 @@
 /** The stored form of values and errors. A function sees it in its first pass too, so that a replay shows it the same. */
+
+import { parseExact } from "../resonate/json.ts";
 import {
   type ErrorClass,
   NondeterminismError,
@@ -39,7 +41,7 @@ export function storable(value: unknown, what: string): unknown {
       `${what} returned ${bytes} bytes of JSON; up to ${MAX_RESULT} are stored. Put the data where it belongs (a bucket, a database) and return its address, or return less`,
     );
   }
-  return JSON.parse(json);
+  return parseExact(json);
 }
 
 /** A part of a value that would not come back from JSON unchanged. */

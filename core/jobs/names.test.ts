@@ -39,6 +39,12 @@ test("a result from this project's own workers, which check it themselves, is no
   expect(outcome(counting(undefined), 0)).toEqual(["resolved", { words: 0 }]);
 });
 
+test("a job whose arguments cannot be decoded is found nevertheless, so that it can be cancelled and removed", () => {
+  const record = { id: "count_one", state: "pending" as const, createdAt: 0, timeoutAt: 1, tags: {}, value: {} };
+  const promise = new Names([counting(undefined)], "", "").decode({ ...record, param: { data: btoa("{") } });
+  expect(promise).toMatchObject({ name: "count_one", state: "pending", args: undefined });
+});
+
 test("a job has its data once in memory, and knows its size", () => {
   const record = { id: "count_one", state: "resolved" as const, createdAt: 0, timeoutAt: 1, tags: {} };
   const param = encodeValue({ func: "count", args: [{}], version: 1 });

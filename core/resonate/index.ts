@@ -13,6 +13,7 @@ export {
   ORDER_TAG,
   PARTS_KEY,
   type Parts,
+  parseStored,
   partsIn,
   RESERVATION_TAG,
   RESUMES_TAG,
@@ -87,7 +88,21 @@ export {
   storedMarkId,
   unescapeId,
 } from "./ids.ts";
-export { canonical, isRecord, isTooDeep, jsonOf, MAX_DEPTH } from "./json.ts";
+export {
+  canonical,
+  exactJsonOf,
+  integerOf,
+  isExactInteger,
+  isRecord,
+  isTooDeep,
+  jsonOf,
+  MAX_DEPTH,
+  parseExact,
+  rounded,
+  type UnheldNumber,
+  unheldNumberIn,
+  unheldReason,
+} from "./json.ts";
 export {
   CALLER_ROLE,
   CALLERS_ROLE,

@@ -1,5 +1,6 @@
 /** Checks values from outside that a job waits for: answers to its questions, and bodies of its callbacks. */
 import { AnswerEntry, type QuestionEntry } from "../jobs/feed/progress-feed.ts";
+import { unheldNumberIn, unheldReason } from "../resonate/json.ts";
 
 const MAX_ANSWER_CHARACTERS = 10_000;
 
@@ -12,6 +13,8 @@ export async function checkAnswer(
 ): Promise<{ answer: AnswerEntry } | { reason: string }> {
   const answer = AnswerEntry.safeParse(response);
   if (!answer.success) return { reason: EXPECTED_ANSWER };
+  const unheld = unheldNumberIn(response);
+  if (unheld) return { reason: `it has ${unheldReason(unheld)}` };
   const length = JSON.stringify(answer.data).length;
   if (length > MAX_ANSWER_CHARACTERS)
     return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER_CHARACTERS} are accepted` };

@@ -1,6 +1,6 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { BODY_TIMEOUT_MS, isRecord, isTooDeep, jsonOf, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
+import { BODY_TIMEOUT_MS, exactJsonOf, isRecord, isTooDeep, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LABELS_META, LOG_LEVEL } from "../../core/tools/index.ts";
 
 /** The largest request body that is read, in bytes. */
@@ -26,7 +26,7 @@ export async function readBody(request: Request): Promise<Body> {
   if (body === 408)
     return refusal(408, `Request Timeout: the body must come within ${BODY_TIMEOUT_MS / 1_000} seconds`);
   const text = new TextDecoder().decode(body);
-  const parsed = jsonOf(text);
+  const parsed = exactJsonOf(text);
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
   if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   if (isTooDeep(text)) return invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed);
