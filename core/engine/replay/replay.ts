@@ -130,9 +130,7 @@ export class Replay {
     const { pass, runtime } = this.#parts;
     const failure = error && fromStored(error, runtime.errors);
     if (failure instanceof NondeterminismError) pass.unstorable ??= failure;
-    return this.#settle(command, promise.createdAt, () =>
-      failure ? command.reject(failure) : command.resolve(value),
-    );
+    return this.#settle(command, promise.createdAt, () => (failure ? command.reject(failure) : command.resolve(value)));
   }
 
   /** Hands over the outcome of a sleep, a question, a callback or another job. */
