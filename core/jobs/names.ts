@@ -2,7 +2,7 @@ import { type Job, VERSION_TAG } from "../author/job.ts";
 import { CALLER_TAG, decodeStrictly, decodeValue } from "../resonate/codec.ts";
 import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
-import { localId, splitGeneration } from "../resonate/ids.ts";
+import { localId, oneForm, splitGeneration } from "../resonate/ids.ts";
 import { KIND_TAG } from "./caller-record.ts";
 import type { DurablePromise, StoredCall } from "./durable-promise.ts";
 import type { JobCall } from "./job-call.ts";
@@ -39,7 +39,7 @@ export class Names {
   }
 
   id(job: Pick<Job, "shared">, name: string): string {
-    return this.#namespace + (job.shared ? "" : this.#key) + name;
+    return this.#namespace + (job.shared ? "" : this.#key) + oneForm(name);
   }
 
   /** The promise id of `name`; undefined for a name that no job can have. */
@@ -50,7 +50,7 @@ export class Names {
 
   /** The definition that a name belongs to; undefined for a name that no job can have. */
   named(name: string): Job | undefined {
-    const { base } = splitGeneration(name);
+    const { base } = splitGeneration(oneForm(name));
     return this.jobs.find((job) => job.owns(base));
   }
 

@@ -73,6 +73,7 @@ export {
   limitSlotId,
   localId,
   NAMESPACE_PATTERN,
+  oneForm,
   orderId,
   outputId,
   POSTGRES_PATTERNS,

@@ -215,6 +215,11 @@ test("plain JSON Schema is checked too, and allows further arguments unless it f
   expect(await check(input, { n: 0 })).toHaveProperty("problems");
 });
 
+test("a name is one name, in whichever form its characters come", async () => {
+  const input = inputOf(z.object({ job_names: jobNames }));
+  expect(await check(input, { job_names: ["e\u0301", "é"] })).toEqual({ args: { job_names: ["é"] } });
+});
+
 test("a list with far more names than a call may have is refused without a look at its entries", async () => {
   let looked = 0;
   const has = () => {

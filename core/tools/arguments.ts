@@ -1,6 +1,7 @@
 /** Checks the arguments of tools, and explains what is wrong to the model that sent them. */
 import * as z from "zod";
 import { type JsonSchema, MAX_JOB_NAME } from "../author/job.ts";
+import { oneForm } from "../resonate/ids.ts";
 import { isRecord, unheldNumberIn, unheldReason } from "../resonate/json.ts";
 import { lenient, takesOnlyText, valueIn } from "./lenient.ts";
 
@@ -60,7 +61,7 @@ function namesOf(value: unknown): unknown {
   for (const item of list) {
     const name = unwrap(item, ["job_name", "promise_id"]);
     if (typeof name !== "string") return [name];
-    names.add(name.trim());
+    names.add(oneForm(name.trim()));
     if (names.size > MAX_NAMES) break;
   }
   return [...names];

@@ -19,6 +19,7 @@ const NAME = "schedule_job";
 const input = z.object({
   name: z
     .string()
+    .normalize("NFC")
     .refine((name) => name.length <= 100 && /^[^:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u.test(name), "it is not accepted")
     .describe("1 to 100 characters without : or ~."),
   tool: z.string().max(128).describe("One that starts a job."),
