@@ -53,6 +53,7 @@ export {
   belowSql,
   CHILD_SEPARATOR,
   callbackId,
+  callerKey,
   chainLink,
   cleanUpId,
   cleanUpTimerId,
