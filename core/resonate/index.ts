@@ -54,6 +54,7 @@ export {
   belowSql,
   CHILD_SEPARATOR,
   callbackId,
+  callerKey,
   chainLink,
   cleanUpId,
   cleanUpTimerId,

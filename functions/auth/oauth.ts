@@ -10,8 +10,8 @@ import {
   jwtVerify,
 } from "jose";
 import { callerOf } from "../../core/author/index.ts";
+import { oauthId } from "./admission.ts";
 import { isSameUrl, type OAuthConfig } from "./auth-config.ts";
-import { oauthId } from "./blocked.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./refusal.ts";
 
