@@ -1,16 +1,20 @@
 /** Bounds how much of jobs one request reads, since each may have arguments and a result of a megabyte. */
 
-/** How many characters of stored parameters and values one request reads. */
-const MAX_READ_CHARACTERS = 4_000_000;
+/** How many characters of stored parameters and values one page reads of a list that continues. */
+const PAGE_CHARACTERS = 4_000_000;
 
 /** How many reads run at once: at first, while no size is known, and at most. */
 const CONCURRENT_READS = { first: 4, max: 16 };
 
 /** What one request may still read. */
 export class ReadRoom {
-  #left = MAX_READ_CHARACTERS;
+  #left: number;
   #largest = 1;
   #concurrency = CONCURRENT_READS.first;
+
+  constructor(characters = PAGE_CHARACTERS) {
+    this.#left = characters;
+  }
 
   get isFull(): boolean {
     return this.#left <= 0;

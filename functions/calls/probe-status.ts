@@ -28,6 +28,9 @@ import {
 } from "../../core/tools/index.ts";
 import { alwaysListed, newerOf, partial_from, partialIn, partialRangeOf, referringResults } from "./job-views.ts";
 
+/** How many characters of stored arguments and results one call reads: of a hundred results of 100 KB each is read. */
+const MAX_READ_CHARACTERS = 16_000_000;
+
 /** Which parts of results are wanted. The URIs of resources have the same parameters, but not all clients read resources. */
 const selection = {
   result: z.enum(["none", "summary", "full"]).optional().describe("How much."),
@@ -64,7 +67,7 @@ export const probeStatus = builtInTool({
       const characters = promise?.characters ?? 0;
       return { characters, job: partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job };
     };
-    const jobs = await new ReadRoom().read(job_names, readCut, ({ characters }) => characters);
+    const jobs = await new ReadRoom(MAX_READ_CHARACTERS).read(job_names, readCut, ({ characters }) => characters);
     const { views, leftOut } = arrange(
       jobs.map(({ job }) => job),
       MAX_ANSWER,
