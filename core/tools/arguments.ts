@@ -2,8 +2,7 @@
 import * as z from "zod";
 import { type JsonSchema, MAX_JOB_NAME } from "../author/job.ts";
 import { oneForm } from "../resonate/ids.ts";
-import { isRecord, unheldNumberIn, unheldReason } from "../resonate/json.ts";
-import { lenient, takesOnlyText, valueIn } from "./lenient.ts";
+import { unheldNumberIn, valueIn } from "../resonate/json.ts";
 
 /** The most names in one call: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 100;
@@ -91,32 +90,19 @@ export type CheckedArguments = { args: unknown; note?: string } | { problems: st
  * the schema refuses are read as what a client probably meant.
  */
 export async function check(input: Input, args: Record<string, unknown>): Promise<CheckedArguments> {
-  const { schema, json, isOpen } = input;
-  const hasUnheld = unheldNumberIn(args, input.keepsIntegers) !== undefined;
-  const strict = hasUnheld ? undefined : await schema.safeParseAsync(args);
-  const fitted = strict?.success ? args : lenient(json, args);
-  const unheld = unheldIn(input, fitted);
-  if (unheld.length > 0) return { problems: unheld };
-  const parsed = strict?.success ? strict : await schema.safeParseAsync(fitted);
+  const { schema, json, isOpen, keepsIntegers } = input;
+  const isHeld = unheldNumberIn(args, keepsIntegers) === undefined;
+  let parsed = isHeld ? await schema.safeParseAsync(args) : undefined;
+  if (!parsed?.success) {
+    const { lenient, unheldIn } = await import("./lenient.ts");
+    const fitted = lenient(json, args);
+    const unheld = unheldIn(json, fitted, keepsIntegers);
+    if (unheld.length > 0) return { problems: unheld };
+    parsed = await schema.safeParseAsync(fitted);
+  }
   const unknown = isOpen ? [] : unknownIn(json, args);
   if (!parsed.success) return { problems: [...explain(json, parsed.error, args), ...unknown] };
   return { args: parsed.data, ...(unknown.length > 0 && { note: `Ignored: ${unknown.join(" ")}` }) };
-}
-
-/** A line for each argument that holds a number which its tool would get changed. */
-function unheldIn({ json, keepsIntegers }: Input, args: Record<string, unknown>): string[] {
-  const properties = (json.properties ?? {}) as Record<string, JsonSchema>;
-  const problems = Object.entries(args).flatMap(([name, value]) => {
-    const found = unheldNumberIn(value, keepsIntegers, name);
-    // JSON that is passed as text keeps its digits.
-    const isJsonText =
-      isRecord(value) && Object.hasOwn(properties, name) && takesOnlyText(json, properties[name] ?? {});
-    if (!found || isJsonText) return [];
-    const advice =
-      typeof found.value === "number" ? "" : " Accepted: a smaller one, or a text where the tool takes text.";
-    return [`${found.path.slice(0, MAX_NAME)}: got ${unheldReason(found)}.${advice}`];
-  });
-  return problems.slice(0, MAX_PROBLEMS);
 }
 
 /** How many unknown arguments are named, and how many characters of each. */
