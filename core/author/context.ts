@@ -212,7 +212,7 @@ export interface Question {
  * const isApproved = answer.action === "accept" && answer.content.approved; // a boolean
  */
 export interface TypedQuestion<Content> extends Pick<Question, "message" | "answeredBy"> {
-  /** An object of primitive fields: forms have no other fields. */
+  /** An object of texts, numbers, booleans and choices of texts: forms have no other fields. A nullable one may be left empty. */
   schema: z.ZodType<Content>;
 }
 

@@ -54,6 +54,7 @@ export {
   belowSql,
   CHILD_SEPARATOR,
   callbackId,
+  callerKey,
   chainLink,
   cleanUpId,
   cleanUpTimerId,
@@ -137,7 +138,7 @@ export {
 export { backoff, pause, within } from "./pacing/backoff.ts";
 export { Slots, Turns } from "./pacing/slots.ts";
 export { FREE_PLAN, MAX_OBJECT_BYTES } from "./plan-limits.ts";
-export { BODY_TIMEOUT_MS, readBytes } from "./read-bytes.ts";
+export { BODY_TIMEOUT_MS, drainUnread, readBytes } from "./read-bytes.ts";
 export { isSameSecret } from "./same-secret.ts";
 export { KEYS_PATTERN, Sealing } from "./sealing.ts";
 export { BOOKKEEPING_RETENTION, isLandmark, last, sequenceEnd } from "./sequence.ts";

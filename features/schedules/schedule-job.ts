@@ -31,7 +31,7 @@ const input = z.object({
     .max(366 * 86_400)
     .optional()
     .describe(`In seconds, from ${MIN_INTERVAL_SECONDS}.`),
-  at: z.string().max(40).optional().describe("Once: ISO 8601."),
+  at: z.string().max(40).optional().describe("Once: ISO 8601, with an offset or timezone."),
   missed: z.enum(["skip", "last"]).optional().describe("While all was down."),
   overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last one runs."),
 });
