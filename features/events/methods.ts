@@ -50,7 +50,7 @@ const Filter = z.strictObject({
   job_names: z.array(z.string().max(600)).min(1).max(MAX_FILTER_VALUES).optional().describe("Of these jobs alone."),
   kinds: z.array(z.string().max(64)).min(1).max(MAX_FILTER_VALUES).optional().describe("Of jobs of these kinds alone."),
   labels: z
-    .array(z.string().max(64))
+    .array(z.string().max(64).normalize("NFC"))
     .min(1)
     .max(MAX_FILTER_VALUES)
     .optional()

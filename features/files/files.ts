@@ -3,7 +3,7 @@ import { type Caller, type FileReference, filesIn, isText, partsOfUri, sizeInWor
 import type { RemoteStore } from "../../core/jobs/index.ts";
 import { bytesToBase64, splitGeneration } from "../../core/resonate/index.ts";
 import { CARD_FILES, type CallToolResult, type FileView, type StreamSlot } from "../../core/tools/index.ts";
-import { isBlocked } from "../../functions/auth/blocked.ts";
+import type { RefusalOf } from "../../functions/auth/admission.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
@@ -38,8 +38,7 @@ export interface DownloadOptions {
   limit: RateLimit | undefined;
   /** Bounds how many downloads of one caller's files run at once. */
   slots: { take(caller: string): StreamSlot | undefined; refusal(): Response };
-  /** The names of the callers who are blocked. */
-  blockedNames(): Promise<readonly string[]>;
+  refusalOf: RefusalOf;
 }
 
 /** Loads the code for files, which is needed only where a job has one. */
@@ -114,7 +113,7 @@ export class Files {
   async download(request: Request, sealed: string, options: DownloadOptions): Promise<Response> {
     const opened = await this.#pages.seal?.open(SEAL_PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || isBlocked(caller, await options.blockedNames())) {
+    if (!opened || (await options.refusalOf(caller.key)) !== undefined) {
       options.tries.add(request);
       return refusal(404, "This address is void, or its time is over.");
     }

@@ -52,7 +52,7 @@ export async function showJob(c: Visit, options: PageOptions): Promise<Response>
 
 /** Shows the job of a link. The link leads to the job of its caller, even if the viewer has a job of the same name. */
 export async function showLinkedJob(c: Visit, options: PageOptions): Promise<Response> {
-  const link = await linked(options.pages, c.req.raw, c.req.query("name") ?? "", await options.blocked());
+  const link = await linked(options.pages, c.req.raw, c.req.query("name") ?? "", options.refusalOf);
   const refusal = await refusalBy(options.admission, c);
   if (!refusal && (!link || link.id === c.var.caller.id)) return showJob(c, options);
   if (!link) return refusal as Response;
@@ -150,9 +150,9 @@ export async function endSubscription(c: Visit, { authorize, subscribers }: Page
   return c.json((await subscribers?.(c.var.caller, c.req.query("job"), c.req.query("end"))) ?? {}, 200, PRIVATE);
 }
 
-export async function openLink(c: Visit, { pages, blocked }: PageOptions): Promise<Response> {
+export async function openLink(c: Visit, { pages, refusalOf }: PageOptions): Promise<Response> {
   const sealed = c.req.path.slice("/view/".length);
-  const found = await follow(pages, sealed, isSecure(c), await blocked());
+  const found = await follow(pages, sealed, isSecure(c), refusalOf);
   if (!found) return c.text("This link is void, or its time is over.", 404, PRIVATE);
   return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
 }
