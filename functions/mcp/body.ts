@@ -1,6 +1,6 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { BODY_TIMEOUT_MS, exactJsonOf, isTooDeep, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
+import { BODY_TIMEOUT_MS, isTooDeep, MAX_DEPTH, parseExact, readBytes } from "../../core/resonate/index.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
@@ -28,11 +28,15 @@ export async function readBody(request: Request): Promise<Body> {
   if (body === 408)
     return refusal(408, `Request Timeout: the body must come within ${BODY_TIMEOUT_MS / 1_000} seconds`);
   const text = new TextDecoder().decode(body);
-  const parsed = exactJsonOf(text);
-  if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
+  let parsed: unknown;
+  try {
+    parsed = parseExact(text);
+  } catch {
+    return new Request(url, { method, headers, body: text, signal });
+  }
   if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   if (isTooDeep(text)) return invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed);
-  const long = longEcho(parsed);
+  const long = text.length > MAX_ECHOED_CHARACTERS ? longEcho(parsed) : undefined;
   if (long) return invalidRequest(`${long} has more than ${MAX_ECHOED_CHARACTERS} characters`, parsed);
   if (EMPTY_PATTERN.test(text)) (await import("./empty-members.ts")).leaveOutEmpty(parsed);
   return { parsed, weight: Math.ceil(text.length / CHARACTERS_PER_UNIT) };
