@@ -1,6 +1,6 @@
 /** The entry of a wrapped tool in `tools/list`: the server's own entry, plus what durable calls add. */
 import { isRecord } from "../core/resonate/index.ts";
-import { withoutOurs } from "../core/tools/index.ts";
+import { areConforming, withoutAnnotations, withoutOurs } from "../core/tools/index.ts";
 import { type ListedTool, prefixedName } from "./snapshot.ts";
 import type { WrapOptions } from "./wrap-options.ts";
 
@@ -38,7 +38,9 @@ export function listingOf(
   hasJobName: boolean,
 ): Record<string, unknown> {
   // The server's offer of tasks concerns only the worker.
-  const { execution: _, name, inputSchema, outputSchema, ...others } = tool;
+  const { execution: _, name, outputSchema, ...others } = tool;
+  // Clients would not offer a tool that says in a wrong way which arguments they repeat in headers.
+  const inputSchema = areConforming(tool.inputSchema) ? tool.inputSchema : withoutAnnotations(tool.inputSchema);
   const properties = { ...(inputSchema.properties as object | undefined), [JOB_NAME]: JOB_NAME_SCHEMA };
   return {
     name: prefixedName(name, prefix),

@@ -40,7 +40,7 @@ async function startConnection(isIgnored: (message: Record<string, unknown>) => 
     target: { url, headers: {}, fetch },
     log,
     revision: undefined,
-    onListsChanged() {},
+    async onListsChanged() {},
     fixedRevision: "2025-11-25",
     timeout: 5_000,
   });
@@ -95,7 +95,7 @@ test("of a server's messages and refused requests, 20 each in a second are logge
     target: program,
     log: { debug() {}, info, warn } as never,
     revision: "2025-11-25",
-    onListsChanged() {},
+    async onListsChanged() {},
     fixedRevision: undefined,
     timeout: 5_000,
   });

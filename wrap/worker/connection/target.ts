@@ -1,6 +1,7 @@
 /** Transports to a wrapped server, and the log of a program's stderr. */
 import type { Readable } from "node:stream";
 import {
+  ReadBuffer,
   SdkErrorCode,
   SdkHttpError,
   StreamableHTTPClientTransport,
@@ -32,7 +33,7 @@ export async function transportOf(target: Target): Promise<Transport> {
   if ("url" in target) return httpTransport(target);
   const { hosting, command, args, env, cwd } = target;
   if (hosting) return HostedTransport.use({ command, args, env, cwd, ...hosting });
-  return new StdioClientTransport({
+  const transport = new StdioClientTransport({
     command,
     args: [...args],
     env,
@@ -40,6 +41,22 @@ export async function transportOf(target: Target): Promise<Transport> {
     stderr: "pipe",
     maxBufferSize: MAX_MESSAGE_BYTES,
   });
+  // The SDK's transport has no option for it.
+  Object.assign(transport, { _readBuffer: new BufferWithoutMark({ maxBufferSize: MAX_MESSAGE_BYTES }) });
+  return transport;
+}
+
+const BYTE_ORDER_MARK = Buffer.from("\ufeff");
+
+/** Drops a byte order mark before the first message, with which the message would not be JSON. */
+class BufferWithoutMark extends ReadBuffer {
+  #isFirst = true;
+
+  override append(chunk: Buffer): void {
+    const hasMark = this.#isFirst && chunk.indexOf(BYTE_ORDER_MARK) === 0;
+    this.#isFirst = false;
+    super.append(hasMark ? chunk.subarray(BYTE_ORDER_MARK.length) : chunk);
+  }
 }
 
 /**
@@ -60,12 +77,26 @@ function httpTransport(
   const resumableFetch: Fetch = async (url, init) => {
     const response = await fetch(url, init);
     const { status, statusText } = response;
+    const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
+    if (init?.method !== "POST" || isStream) transportsWithStreams.add(transport);
     if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return response;
     await response.text().catch(() => {});
     throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
   };
-  return new StreamableHTTPClientTransport(url, { fetch: resumableFetch, requestInit: { headers }, ...session });
+  const options = { fetch: resumableFetch, requestInit: { headers }, ...session };
+  const transport = new StreamableHTTPClientTransport(url, options);
+  return transport;
 }
+
+/** The HTTP transports whose server has opened a stream, over which an answer may still come. */
+const transportsWithStreams = new WeakSet<Transport>();
+
+/**
+ * Whether no answer will come to a request that the transport alone serves and has sent: the SDK has then passed on all messages of
+ * the response, or the status says that there is none (202).
+ */
+export const isAnsweredWithout = (transport: Transport): boolean =>
+  transport instanceof StreamableHTTPClientTransport && !transportsWithStreams.has(transport);
 
 /** The log for one connection, with a limit, because the server decides how many lines there are. */
 export function limitLog(log: Log): Log {
