@@ -90,3 +90,11 @@ export function tidyHandshake(message: unknown): void {
     for (const [key, field] of Object.entries(value)) if (field === null) delete value[key];
   }
 }
+
+/** A message as the SDK accepts it, changed in place: an error that names its request by null names none. */
+export function tidyMessage(message: unknown): unknown {
+  if (Array.isArray(message)) return message.map(tidyMessage);
+  if (isRecord(message)) for (const field of ["id", "error"]) if (message[field] === null) delete message[field];
+  tidyHandshake(message);
+  return message;
+}

@@ -1,11 +1,9 @@
 /** The `fetch` for requests to a wrapped server. It refuses private addresses, and limits the size of each message. */
 import { pipeline, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { isRecord } from "../../../core/resonate/index.ts";
 import { type Fetch, PrivateAddress, publicRequest } from "../../../worker/connection/index.ts";
 import { MessageTooLong } from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
-import { tidyHandshake } from "../protocol-values.ts";
 
 const STATUSES_WITHOUT_BODY = [204, 205, 304];
 
@@ -57,17 +55,12 @@ function bufferedResponse(body: Readable, init: ResponseInit): Response {
     // Without a byte order mark, which no JSON begins with.
     return new TextDecoder().decode(Buffer.concat(parts));
   };
-  const json = async () => readable(JSON.parse(await text()));
+  const json = async () => JSON.parse(await text());
   // Defined, not assigned: a web framework may have replaced Node's Response by one whose properties cannot be assigned.
-  return Object.defineProperties(new Response(null, init), { text: { value: text }, json: { value: json } });
-}
-
-/** The message as the SDK accepts it: an error that names no request by null names none, and null is absent in a description. */
-function readable(message: unknown): unknown {
-  if (Array.isArray(message)) return message.map(readable);
-  if (isRecord(message)) for (const field of ["id", "error"]) if (message[field] === null) delete message[field];
-  tidyHandshake(message);
-  return message;
+  return Object.defineProperties(new Response(null, init), {
+    text: { value: text },
+    json: { value: json, configurable: true },
+  });
 }
 
 /** Emits the bytes until a message is too long. In an event stream, an empty line ends a message. */

@@ -1,7 +1,6 @@
 /** Transports to a wrapped server, and the log of a program's stderr. */
 import type { Readable } from "node:stream";
 import {
-  ReadBuffer,
   SdkErrorCode,
   SdkHttpError,
   StreamableHTTPClientTransport,
@@ -14,6 +13,7 @@ import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Session } from "../host/open-request.ts";
+import { ExactReadBuffer, exactResponse } from "./exact-integers.ts";
 
 /** How much of a line is logged. */
 export const MAX_LINE_CHARACTERS = 500;
@@ -33,30 +33,8 @@ export async function transportOf(target: Target): Promise<Transport> {
   if ("url" in target) return httpTransport(target);
   const { hosting, command, args, env, cwd } = target;
   if (hosting) return HostedTransport.use({ command, args, env, cwd, ...hosting });
-  const transport = new StdioClientTransport({
-    command,
-    args: [...args],
-    env,
-    cwd,
-    stderr: "pipe",
-    maxBufferSize: MAX_MESSAGE_BYTES,
-  });
-  // The SDK's transport has no option for it.
-  Object.assign(transport, { _readBuffer: new BufferWithoutMark({ maxBufferSize: MAX_MESSAGE_BYTES }) });
-  return transport;
-}
-
-const BYTE_ORDER_MARK = Buffer.from("\ufeff");
-
-/** Drops a byte order mark before the first message, with which the message would not be JSON. */
-class BufferWithoutMark extends ReadBuffer {
-  #isFirst = true;
-
-  override append(chunk: Buffer): void {
-    const hasMark = this.#isFirst && chunk.indexOf(BYTE_ORDER_MARK) === 0;
-    this.#isFirst = false;
-    super.append(hasMark ? chunk.subarray(BYTE_ORDER_MARK.length) : chunk);
-  }
+  const transport = new StdioClientTransport({ command, args: [...args], env, cwd, stderr: "pipe" });
+  return Object.assign(transport, { _readBuffer: new ExactReadBuffer(MAX_MESSAGE_BYTES) });
 }
 
 /**
@@ -79,7 +57,7 @@ function httpTransport(
     const { status, statusText } = response;
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
     if (init?.method !== "POST" || isStream) transportsWithStreams.add(transport);
-    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return response;
+    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return exactResponse(response);
     await response.text().catch(() => {});
     throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
   };

@@ -1,7 +1,7 @@
 /** The transport to a hosted program. Losing the connection leaves the program running; closing the transport ends it. */
 import { PassThrough } from "node:stream";
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
-import { within } from "../../../core/resonate/index.ts";
+import { parseExact, within } from "../../../core/resonate/index.ts";
 import { tidyHandshake } from "../protocol-values.ts";
 import { NotSent } from "./errors.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
@@ -123,7 +123,7 @@ export class HostedTransport implements Transport {
     else if (kind === "s") this.stderr.write(JSON.parse(text));
     else if (kind === "m") {
       try {
-        const message = JSON.parse(text);
+        const message = parseExact(text) as Message;
         tidyHandshake(message);
         this.onmessage?.(this.#inward(message) as JSONRPCMessage);
       } catch (error) {
