@@ -12,7 +12,7 @@ import {
 } from "../core/tools/index.ts";
 import { type CallState, callAtOnce, cancelCall, type WorkerEndpoint } from "./at-once.ts";
 import { type CallArgs, nothingDone } from "./call-job.ts";
-import { acceptsJobName, JOB_NAME, listingOf } from "./listing.ts";
+import { acceptsJobName, JOB_NAME, listingOf, outputSchemasOf } from "./listing.ts";
 import type { Policy } from "./policy.ts";
 import { type ListedTool, prefixedName } from "./snapshot.ts";
 import { levelFor, sendLogs } from "./upstream/logs.ts";
@@ -44,6 +44,7 @@ export function wrappedTool({ upstream, ...parts }: WrappedToolParts): Tool {
     // The server validates the arguments.
     input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true, keepsIntegers: true },
     listing: listingOf(tool, options, hasJobName),
+    ...legacyOutputOf(tool),
     job: job as Job,
     waits: true,
     start: async (args, context) => calls.start((await calls.prepare(args, context)).callArgs, context),
@@ -51,6 +52,12 @@ export function wrappedTool({ upstream, ...parts }: WrappedToolParts): Tool {
     call: (args, context) => calls.call(args, context),
     resume: (promise, context) => waitFor(Promise.resolve(promise), context, waitOptions(context)),
   };
+}
+
+function legacyOutputOf({ outputSchema }: ListedTool): Pick<Tool, "legacyOutputSchema"> {
+  if (!outputSchema) return {};
+  const { modern, legacy } = outputSchemasOf(outputSchema);
+  return legacy === modern ? {} : { legacyOutputSchema: legacy };
 }
 
 /** A call before it is sent. */

@@ -22,6 +22,8 @@ export function plain(json: JsonSchema): JsonSchema {
 export function lenientForms(json: JsonSchema): JsonSchema {
   const { properties = {}, required = [] } = json as ObjectSchema;
   const entries = Object.entries(properties).map(([name, property]) => {
+    // Clients that repeat an argument in a header accept the annotation on a plain type alone.
+    if (Object.hasOwn(property, "x-mcp-header")) return [name, property];
     if (!required.includes(name)) return [name, orNull(property)];
     return [name, property.type === "number" || property.type === "integer" ? orText(property) : property];
   });

@@ -50,6 +50,7 @@ export {
   UI_EXTENSION,
 } from "./mcp.ts";
 export type { Message, Method, MethodRequest, Plain, PlainForm } from "./method.ts";
+export { areConforming, HEADER_MISMATCH, headerMismatch, paramHeaders, withoutAnnotations } from "./param-headers.ts";
 export { ANSWER_SUBJECT, isInputRequired, isToolAnswer, presentJob, referringIn, type ToolAnswer } from "./present.ts";
 export type {
   Access,

@@ -182,6 +182,8 @@ export interface Tool {
   readonly waits: boolean;
   /** Its entry in `tools/list`. */
   readonly listing: Record<string, unknown>;
+  /** The schema of its structured content for clients of the 2025 revisions, if that is another. Default: as listed. */
+  readonly legacyOutputSchema?: Record<string, unknown>;
   /** The arguments by which a model says that the user agreed to something. */
   readonly consent?: readonly string[];
   /** The most characters of an answer. Default: 50,000. */

@@ -1,6 +1,16 @@
 /** Proxies requests for prompts, resources and the like to the upstream servers of the tools. */
 import type { EdgeFeature } from "../../core/feature.ts";
-import type { CallContext, CallRequest, Method, ProxiedFeatures, Tool } from "../../core/tools/index.ts";
+import { isRecord } from "../../core/resonate/index.ts";
+import {
+  ANSWER_SUBJECT,
+  type CallContext,
+  type CallRequest,
+  isToolAnswer,
+  type Method,
+  type ProxiedFeatures,
+  type Tool,
+  type ToolAnswer,
+} from "../../core/tools/index.ts";
 
 interface Options {
   contextOf(request: CallRequest): CallContext;
@@ -14,6 +24,14 @@ export function proxiedBy(tools: readonly Tool[]): ProxiedFeatures | undefined {
   return servers[0]?.combine(servers);
 }
 
+/** The answer for a client of the 2025 revisions, which knows objects only: any other value is the field `result` of one. */
+function legacyAnswer(answer: ToolAnswer, { legacyOutputSchema }: Tool): ToolAnswer {
+  const { structuredContent, [ANSWER_SUBJECT]: subject } = answer;
+  const isWrapped = legacyOutputSchema !== undefined || !isRecord(structuredContent);
+  if (structuredContent === undefined || subject?.isView || !isWrapped) return answer;
+  return { ...answer, structuredContent: { result: structuredContent } };
+}
+
 export function upstream(proxiedFeatures: ProxiedFeatures, { contextOf, reportsChanges }: Options): EdgeFeature {
   const { capabilities, prompts, resources, resourceTemplates } = proxiedFeatures;
   const { resources: resourceCapabilities, ...others } = capabilities;
@@ -25,6 +43,13 @@ export function upstream(proxiedFeatures: ProxiedFeatures, { contextOf, reportsC
   const proxiedMethods = Object.keys(proxiedFeatures.methods).filter((method) => method !== "resources/read");
   return {
     name: "upstream",
+    call: (tool) => {
+      if (!tool.upstream) return undefined;
+      return async (call, next) => {
+        const result = await next();
+        return isToolAnswer(result) && !call.request.cancelsByLeaving ? legacyAnswer(result, tool) : result;
+      };
+    },
     methods: Object.fromEntries(proxiedMethods.map((method) => [method, methodOf(method)])),
     // Subscriptions to resources are served together with those to tasks.
     capabilities: (era) => ({

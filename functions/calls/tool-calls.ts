@@ -1,6 +1,7 @@
 /** Calls tools: what each call has around it, and the words for its errors. */
 import { around } from "../../core/around.ts";
 import { NotStarted } from "../../core/author/index.ts";
+import type { Era } from "../../core/feature.ts";
 import { SearchRefused } from "../../core/resonate/index.ts";
 import {
   type Access,
@@ -65,8 +66,11 @@ export class ToolCalls {
     this.#tools = new Map(tools.map((tool) => [tool.name, offered(tool)]));
   }
 
-  get listing(): Record<string, unknown>[] {
-    return [...this.#tools.values()].map(({ tool }) => tool.listing);
+  /** The entries of `tools/list` for clients of an era. */
+  listing(era: Era): Record<string, unknown>[] {
+    return [...this.#tools.values()].map(({ tool: { listing, legacyOutputSchema } }) =>
+      era === "legacy" && legacyOutputSchema ? { ...listing, outputSchema: legacyOutputSchema } : listing,
+    );
   }
 
   find(name: unknown): OfferedTool | undefined {

@@ -47,9 +47,12 @@ export function createSdk(
   { calls, features, identity }: Offer,
   methods: Methods,
 ): (request: SdkRequest) => Promise<Response> {
-  const lists = listsOf(calls.listing, features);
+  const lists = {
+    modern: listsOf(calls.listing("modern"), features),
+    legacy: listsOf(calls.listing("legacy"), features),
+  };
   const cacheHints = Object.fromEntries(
-    ["server/discover", ...Object.keys(lists)].map((method) => [method, LIST_CACHE]),
+    ["server/discover", ...Object.keys(lists.modern)].map((method) => [method, LIST_CACHE]),
   );
   const createServer = (era: Era, scope: RequestScope) => {
     const server = new OurServer(identity.info, {
@@ -57,7 +60,7 @@ export function createSdk(
       instructions: identity.instructions,
       cacheHints,
     });
-    for (const [method, result] of Object.entries(lists)) {
+    for (const [method, result] of Object.entries(lists[era])) {
       server.setRequestHandler(method as "tools/list", () => result as never);
     }
     server.setRequestHandler("tools/call", ({ params }, context) => {

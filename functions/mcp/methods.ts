@@ -72,9 +72,10 @@ export function createMethods({ identity, calls, features }: Offer, inFlight: Ca
     capabilities: capabilities("modern", features),
     instructions,
   };
+  const legacyLists = listsOf(calls.listing("legacy"), features);
   return new Map<string, Method>([
-    ...Object.entries(listsOf(calls.listing, features)).map(
-      ([method, result]) => [method, constant(result, result)] as const,
+    ...Object.entries(listsOf(calls.listing("modern"), features)).map(
+      ([method, result]) => [method, constant(legacyLists[method], result)] as const,
     ),
     ["initialize", initialize],
     ["ping", constant({}, undefined)],

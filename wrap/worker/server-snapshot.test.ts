@@ -48,9 +48,10 @@ test("the list of tools may take as long as the server may take to start, and th
   ]);
 });
 
-test("a server's name has no characters that control the terminal in which it is shown", async () => {
+test("a server's name has no characters that control the terminal in which it is shown, or reverse its text", async () => {
   const connection = connectionTo(1, 1);
-  const client = { ...connection.client, getServerVersion: () => ({ name: "ac\u001b[2Jme", version: "1\n2" }) };
+  const info = { name: "ac\u001b[2Jm\u202ee", version: "1\n2\u2066" };
+  const client = { ...connection.client, getServerVersion: () => info };
   const { server } = await snapshotOf(Object.assign(connection, { client }));
   expect(server).toEqual({ name: "ac[2Jme", version: "12" });
 });
@@ -68,5 +69,33 @@ test("what is not read of a list without an end is reported", async () => {
     "Its list is longer than 2000 tools or 4000000 characters: what comes after the first 2000 is not read.",
   ]);
   const empty = await snapshotOf(connectionTo(Number.POSITIVE_INFINITY, 0));
-  expect(empty.omissions).toEqual(["Its list has more than 2000 pages: what comes after the first 0 is not read."]);
+  expect(empty.omissions).toEqual([
+    "Its list has more than 20 empty pages in a row: what comes after the first 0 is not read.",
+  ]);
+});
+
+/** A connection to a server whose list of tools has these pages, by cursor. */
+function connectionBy(pageOf: (cursor: unknown) => { names: string[]; next: unknown }) {
+  const requests: unknown[] = [];
+  const request = (_method: string, { cursor }: { cursor?: unknown }) => {
+    requests.push(cursor);
+    const { names, next } = pageOf(cursor);
+    const tools = names.map((name) => ({ name, inputSchema: { type: "object" } }));
+    return { result: Promise.resolve({ tools, nextCursor: next }), cancel() {} };
+  };
+  return { connection: Object.assign(connectionTo(1, 1), { request }) as Connection, requests };
+}
+
+test.each([
+  ["null", () => ({ names: ["a"], next: null }), 1],
+  ["an empty text", () => ({ names: ["a"], next: "" }), 1],
+  ["the same cursor for the same page", () => ({ names: ["a"], next: "2" }), 2],
+  ["a new cursor for the same page", (cursor: unknown) => ({ names: ["a"], next: `${cursor}+` }), 2],
+  ["a circle", (cursor: unknown) => (cursor === "2" ? { names: ["b"], next: "1" } : { names: ["a"], next: "2" }), 3],
+  ["the cursor of an empty page", (cursor: unknown) => ({ names: cursor === undefined ? ["a"] : [], next: "2" }), 2],
+])("a list ends where its next cursor is %s, and has each entry once", async (_what, pageOf, count) => {
+  const { connection, requests } = connectionBy(pageOf);
+  const { tools, omissions } = await snapshotOf(connection);
+  expect([tools.map(({ name }) => name).join(), omissions]).toEqual([count === 3 ? "a,b" : "a", undefined]);
+  expect(requests).toHaveLength(count);
 });

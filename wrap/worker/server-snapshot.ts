@@ -25,6 +25,7 @@ export async function snapshotOf(connection: Connection, timeout = PAGE_TIMEOUT_
       throw new Error(`tools/list: ${error.message}${advice}`, { cause: error });
     });
   }
+  await toolList.checkOutputSchemas();
   const omissions = [...toolList.omissions];
   const entriesOf = async (method: string, field: keyof Lists, noun: Noun) => {
     const list = new EntryList(noun);
@@ -65,6 +66,10 @@ class PageTimeout extends Error {
   override name = "PageTimeout";
 }
 
+/**
+ * Reads the pages of a list. The SDK's client would refuse the whole list for one odd entry or more than some pages, and read what
+ * is beyond the limits.
+ */
 async function readList(
   connection: Connection,
   method: string,
@@ -73,19 +78,19 @@ async function readList(
   timeout = PAGE_TIMEOUT_MS,
 ): Promise<void> {
   let cursor: unknown;
-  for (let page = 0; !list.isFull && page < MAX_PAGES; page++) {
+  for (let page = 0; page < MAX_PAGES; page++) {
     const request = connection.request(method, cursor === undefined ? {} : { cursor });
     const result = rounded(await within(request.result, timeout));
     if (!result) {
       request.cancel("it took too long");
       throw new PageTimeout(`it was not answered within ${timeout / 1_000} s`);
     }
-    list.add(result[field]);
-    cursor = result.nextCursor;
+    cursor = list.add(result[field], result.nextCursor);
     if (cursor === undefined) return;
   }
-  if (!list.isFull) list.end(`has more than ${MAX_PAGES} pages`);
+  list.end(`has more than ${MAX_PAGES} pages`);
 }
 
-/** Without control characters, which a terminal would obey. */
-const printable = (text: string): string => text.replace(/\p{Cc}/gu, "").slice(0, MAX_NAME_CHARACTERS);
+/** Without characters that a terminal would obey: control characters, and those that reverse or hide text. */
+const printable = (text: string): string =>
+  text.replace(/[\p{Cc}\p{Bidi_Control}\u200b\u2060\ufeff]/gu, "").slice(0, MAX_NAME_CHARACTERS);

@@ -227,7 +227,7 @@ export class WrappedServer {
       timeout: this.#startTimeout,
       revision: this.#revision,
       fixedRevision: this.options.revision,
-      onListsChanged: () => void onListsChanged(),
+      onListsChanged,
     }).catch((error) => {
       // The server may speak only the newest revision: the next attempt negotiates again.
       if (this.#fallback === "spoken" || (this.#fallback === "works" && isAnswer(error))) {

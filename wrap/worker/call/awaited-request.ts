@@ -4,6 +4,7 @@ import { isRecord } from "../../../core/resonate/index.ts";
 import type { SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
 import type { JsonObject, ResumableStream, Session } from "../host/open-request.ts";
+import { tidyForm, withoutNulls } from "../protocol-values.ts";
 import type { CallEvent, CallInFlight } from "./call-in-flight.ts";
 import { storeAnswer } from "./outcome.ts";
 
@@ -70,7 +71,7 @@ export async function outcomeOf(
   server: string | undefined,
 ): Promise<StepOutcome> {
   if (event.kind !== "result") return event;
-  const { result } = event;
+  const result = withoutNulls(event.result);
   const finalOutcome = async (): Promise<StepOutcome> => ({
     kind: "result",
     result: await storeAnswer(step, result, server, logs),
@@ -92,7 +93,7 @@ export async function outcomeOf(
  * extremely long to match a caller's text against a hostile pattern.
  */
 export function questionOf({ message, requestedSchema }: JsonObject): Question {
-  const { properties, ...schema } = isRecord(requestedSchema) ? withoutPatterns(requestedSchema) : {};
+  const { properties, ...schema } = isRecord(requestedSchema) ? withoutPatterns(tidyForm(requestedSchema)) : {};
   // A form of another shape could not be read from the job's progress feed, and nobody could answer.
   const form = { ...schema, type: "object" as const, properties: isRecord(properties) ? properties : {} };
   return { message: String(message ?? ""), requestedSchema: form };

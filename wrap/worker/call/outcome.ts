@@ -16,6 +16,7 @@ import type { WrapOptions } from "../../wrap-options.ts";
 import { AnswerLost, CallRefused, NotSent, OutcomeUnknown, type RpcError, Unsendable } from "../host/errors.ts";
 import { MAX_STORED_ANSWER_CHARACTERS, tooLongError } from "../host/host-config.ts";
 import type { JsonObject } from "../host/open-request.ts";
+import { tidyResult } from "../protocol-values.ts";
 import { FileNotStored, withFiles } from "./media-files.ts";
 import { isTooDeep, readableAnswer } from "./readable-answer.ts";
 
@@ -44,7 +45,9 @@ export async function storeAnswer(
   server: string | undefined,
   logs: readonly LogMessage[] = [],
 ): Promise<JsonObject> {
-  const fullAnswer = toolAnswer(server === undefined ? (result as JsonObject) : readableAnswer(result, server));
+  const fullAnswer = toolAnswer(
+    server === undefined ? (tidyResult(result) as JsonObject) : readableAnswer(result, server),
+  );
   const answer = server === undefined ? fullAnswer : await withFilesOrError(step, fullAnswer);
   const json = JSON.stringify(answer);
   if (json.length > MAX_STORED_ANSWER_CHARACTERS) return protocolError(tooLongError(MAX_STORED_ANSWER_CHARACTERS));

@@ -2,6 +2,7 @@
 import { specTypeSchemas } from "@modelcontextprotocol/client";
 import { isRecord, rounded, unheldNumberIn, unheldReason } from "../../../core/resonate/index.ts";
 import type { JsonObject } from "../host/open-request.ts";
+import { tidyResult } from "../protocol-values.ts";
 
 /** The maximum nesting of an answer. The code that walks it is recursive, here and in clients. */
 const MAX_LEVELS = 1_000;
@@ -11,7 +12,8 @@ const MAX_EXCERPT_CHARACTERS = 10_000;
 const CONTENT_TYPES = new Set<unknown>(["text", "image", "audio", "resource", "resource_link"]);
 
 /** The answer itself, or a result that says why it cannot be read; `name`: the server's name. */
-export function readableAnswer(answer: unknown, name: string): JsonObject {
+export function readableAnswer(received: unknown, name: string): JsonObject {
+  const answer = tidyResult(received);
   if (isTooDeep(answer)) {
     return unreadable(`${name} answered, but its answer is nested more than ${MAX_LEVELS} levels deep.`);
   }
@@ -37,9 +39,11 @@ export function readableAnswer(answer: unknown, name: string): JsonObject {
     );
   }
   const result = answer as JsonObject;
-  if (result.content !== undefined) return result;
-  const isEmpty = result.structuredContent === undefined;
-  return { ...result, content: isEmpty ? [text(`${name} answered with no content.`)] : [] };
+  const { structuredContent, content } = result;
+  if (Array.isArray(content) && (content.length > 0 || structuredContent === undefined)) return result;
+  if (structuredContent === undefined) return { ...result, content: [text(`${name} answered with no content.`)] };
+  // Clients of the 2025 revisions know objects only. Others read it as text.
+  return { ...result, content: isRecord(structuredContent) ? [] : [text(JSON.stringify(structuredContent))] };
 }
 
 const text = (text: string) => ({ type: "text", text });

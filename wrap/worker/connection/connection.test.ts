@@ -40,7 +40,7 @@ async function startConnection(isIgnored: (message: Record<string, unknown>) => 
     target: { url, headers: {}, fetch },
     log,
     revision: undefined,
-    onListsChanged() {},
+    async onListsChanged() {},
     fixedRevision: "2025-11-25",
     timeout: 5_000,
   });
@@ -95,7 +95,13 @@ test.each(["application/json", "text/event-stream", "a program"])(
   async (type) => {
     await using server = await startConnection(({ method }) => method === "ask");
     const program = { command: process.execPath, args: ["-e", EXACT_PROGRAM], env: {}, cwd: process.cwd() };
-    const options = { log, revision: "2025-11-25", onListsChanged() {}, fixedRevision: undefined, timeout: 5_000 };
+    const options = {
+      log,
+      revision: "2025-11-25",
+      async onListsChanged() {},
+      fixedRevision: undefined,
+      timeout: 5_000,
+    };
     const connection =
       type === "a program"
         ? await Connection.open({ target: { ...program, hosting: undefined }, ...options })
@@ -130,7 +136,7 @@ test("of a server's messages and refused requests, 20 each in a second are logge
     target: program,
     log: { debug() {}, info, warn } as never,
     revision: "2025-11-25",
-    onListsChanged() {},
+    async onListsChanged() {},
     fixedRevision: undefined,
     timeout: 5_000,
   });

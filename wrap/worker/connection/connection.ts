@@ -1,6 +1,7 @@
 /**
- * One connection to a wrapped server. The SDK's client opens and keeps it. Calls bypass that client and go over its transport
- * message by message, so that fields unknown to the SDK reach the caller, and questions and tasks are recognized.
+ * One connection to a wrapped server. The SDK's client opens and keeps it, and reports changes of lists. Requests bypass that client
+ * and go over its transport message by message: it would drop fields that it does not know and refuse a result for one odd field, and
+ * it cannot continue a call, or the stream of its answer, that another process has sent.
  */
 import type { Readable } from "node:stream";
 import {
@@ -15,7 +16,7 @@ import {
 import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/author/index.ts";
 import { rounded, within } from "../../../core/resonate/index.ts";
-import { PROTOCOL_REVISION } from "../../../core/tools/index.ts";
+import { PROTOCOL_REVISION, paramHeaders } from "../../../core/tools/index.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
 import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "../host/errors.ts";
@@ -30,9 +31,11 @@ import {
   requestId,
   type Session,
 } from "../host/open-request.ts";
+import { tidyHandshake } from "../protocol-values.ts";
 import { clientOf, envelopeOf } from "./client.ts";
 import { restoreIntegers } from "./exact-integers.ts";
 import { ProgramFailed } from "./open-failure.ts";
+import { refreshedRequest } from "./refreshed-request.ts";
 import { type Send, SentRequest } from "./sent-request.ts";
 import { handleRequest } from "./server-requests.ts";
 import { limitLog, logLines, MAX_LINE_CHARACTERS, type Target, transportFor, transportOf } from "./target.ts";
@@ -53,7 +56,8 @@ interface ConnectionOptions {
   log: Log;
   /** The revision that an earlier connection negotiated; knowing it saves a second start of the program. */
   revision: string | undefined;
-  onListsChanged(): void;
+  /** Resolves when the lists have been read again. */
+  onListsChanged(): Promise<void>;
   /** The revision to speak. Default: the newest that the server has. */
   fixedRevision: string | undefined;
   /** How long the server may take to answer, in milliseconds. */
@@ -64,6 +68,7 @@ export class Connection {
   readonly client: Client;
   readonly #target: Target;
   readonly #log: Log;
+  readonly #refreshLists: () => Promise<void>;
   readonly #transport: Transport;
   readonly #pending = new Map<string, PendingRequest>();
   isOpen = true;
@@ -76,8 +81,15 @@ export class Connection {
   /** Resolves when the connection is closed. */
   readonly end: Promise<void>;
 
-  private constructor(client: Client, transport: Transport, target: Target, log: Log) {
+  private constructor(
+    client: Client,
+    transport: Transport,
+    target: Target,
+    log: Log,
+    refreshLists: () => Promise<void>,
+  ) {
     this.client = client;
+    this.#refreshLists = refreshLists;
     this.#transport = transport;
     this.#target = target;
     this.#log = log;
@@ -125,10 +137,11 @@ export class Connection {
     { target, log: fullLog, onListsChanged, timeout, fixedRevision }: ConnectionOptions,
   ): Promise<Connection> {
     const log = limitLog(fullLog);
-    const client = clientOf(mode, fixedRevision, timeout, onListsChanged);
+    const client = clientOf(mode, fixedRevision, timeout, () => void onListsChanged());
     const { stderr = null } = transport as { stderr?: Readable | null };
-    const connection = new Connection(client, transport, target, log);
+    const connection = new Connection(client, transport, target, log, onListsChanged);
     const lastLine = logLines(stderr, log);
+    transport.onmessage = tidyHandshake;
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
@@ -179,6 +192,24 @@ export class Connection {
   }
 
   request(method: string, params: Record<string, unknown>, hooks: RequestHooks = {}): OpenRequest {
+    if (method !== "tools/call" || this.era === "legacy" || !("url" in this.#target)) {
+      return this.#request(method, params, hooks);
+    }
+    // Headers repeat the arguments for which the tool's schema says so.
+    const send = () => {
+      const { inputSchema } = this.tools.find(({ name }) => name === params.name) ?? {};
+      return this.#request(method, params, hooks, paramHeaders(inputSchema, params.arguments));
+    };
+    return refreshedRequest(send, this.#refreshLists);
+  }
+
+  /** `headers`: of the HTTP request, besides those that every request has. */
+  #request(
+    method: string,
+    params: Record<string, unknown>,
+    hooks: RequestHooks,
+    headers?: Record<string, string>,
+  ): OpenRequest {
     const { isRecoverable, id = requestId(), session } = hooks;
     const ownMeta = params._meta as Record<string, unknown> | undefined;
     const _meta = { ...ownMeta, ...this.#envelope(), ...(hooks.onProgress && { progressToken: id }) };
@@ -189,7 +220,7 @@ export class Connection {
     const send: Send = (transport, options) =>
       isRecoverable && transport instanceof HostedTransport
         ? transport.sendRecoverable(message)
-        : transport.send(message, options);
+        : transport.send(message, { ...options, ...(headers && { headers }) });
     return this.#send(id, hooks, send, session);
   }
 
@@ -306,18 +337,24 @@ export class Connection {
 
   #handle(message: IncomingMessage, transport: Transport, owner: string | undefined): boolean {
     const { id, method, params = {} } = message;
-    if (method === undefined) return this.#handleResponse(message);
+    if (method === undefined) return this.#handleResponse(message, owner);
     if (id === undefined) return this.#handleNotification(method, params, owner);
     const send = (answer: object) =>
       void transport.send({ jsonrpc: "2.0", id, ...answer } as JSONRPCMessage).catch(() => {});
     return handleRequest(message, { pending: this.#pending, owner, send, log: this.#log });
   }
 
-  #handleResponse({ id, error, result }: IncomingMessage): boolean {
-    const pending = typeof id === "string" ? this.#pending.get(id) : undefined;
+  #handleResponse({ id, error, result }: IncomingMessage, owner: string | undefined): boolean {
+    const pending = this.#pending.get(String(id ?? (error ? (owner ?? this.#onlyRequest()) : "")));
     if (error) pending?.reject(new RpcError(error));
     else pending?.resolve(result ?? {});
     return pending !== undefined;
+  }
+
+  /** The request to which an error without an id belongs, as from a program that cannot read the id. */
+  #onlyRequest(): string | undefined {
+    const [id, ...others] = this.#pending.keys();
+    return others.length === 0 ? id : undefined;
   }
 
   #handleNotification(method: string, params: Record<string, unknown>, owner: string | undefined): boolean {

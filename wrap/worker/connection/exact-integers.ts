@@ -6,6 +6,7 @@ import { ReadBuffer } from "@modelcontextprotocol/client";
 import { exactJsonOf, integerOf, isExactInteger, isRecord, parseExact } from "../../../core/resonate/index.ts";
 import { MessageTooLong } from "../host/errors.ts";
 import { lineReader } from "../host/line-reader.ts";
+import { tidyMessage } from "../protocol-values.ts";
 
 /** Begins the text of a marked integer. No server can know it. */
 const MARK = `integer-${crypto.randomUUID()}:`;
@@ -47,7 +48,7 @@ function restore(value: unknown): unknown {
 export function exactResponse(response: Response): Response {
   const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
   const body = isStream ? response.body?.pipeThrough(markedLines()) : undefined;
-  const json = async () => parseExact(await response.text());
+  const json = async () => tidyMessage(parseExact(await response.text()));
   return Object.defineProperties(response, body ? { body: { value: body } } : { json: { value: json } });
 }
 

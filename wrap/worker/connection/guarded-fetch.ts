@@ -52,11 +52,15 @@ function bufferedResponse(body: Readable, init: ResponseInit): Response {
       if (size > MAX_MESSAGE_BYTES) throw new MessageTooLong(MAX_MESSAGE_BYTES);
       parts.push(part);
     }
-    return Buffer.concat(parts).toString("utf8");
+    // Without a byte order mark, which no JSON begins with.
+    return new TextDecoder().decode(Buffer.concat(parts));
   };
   const json = async () => JSON.parse(await text());
   // Defined, not assigned: a web framework may have replaced Node's Response by one whose properties cannot be assigned.
-  return Object.defineProperties(new Response(null, init), { text: { value: text }, json: { value: json } });
+  return Object.defineProperties(new Response(null, init), {
+    text: { value: text },
+    json: { value: json, configurable: true },
+  });
 }
 
 /** Emits the bytes until a message is too long. In an event stream, an empty line ends a message. */

@@ -1,12 +1,19 @@
 /** A request to a wrapped server, from its sending until its transport is not needed any more. */
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { INTERNAL_ERROR, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
 import { AnswerLost, classify, MessageTooLong, RpcError, transportError } from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES, tooLongError } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { OpenRequest, PendingRequest, RequestHooks } from "../host/open-request.ts";
+import { isAnsweredWithout } from "./target.ts";
 
 /** How long a server may take to end a stream after the answer, in milliseconds. Ending it here would also end the TCP connection. */
 const MAX_LINGER_MS = 1_000;
+
+/** The error of a request for which no answer will come, because the response to it has none. */
+const NO_ANSWER = {
+  code: INTERNAL_ERROR,
+  message: "It accepted the request, and its response has no answer to it. Whether it has done anything is unknown.",
+};
 
 const STREAM_ENDED = "the server ended the connection";
 
@@ -72,9 +79,10 @@ export class SentRequest {
       if (ownsTransport) await transport.start();
       await send(transport, options);
       this.#isSent = true;
+      if (isAnsweredWithout(transport)) this.#fail(new RpcError(NO_ANSWER));
     };
     sending().catch((error) => {
-      this.#fail(transportError(error) instanceof MessageTooLong ? tooLong() : classify(error));
+      this.#fail(transportError(error) instanceof MessageTooLong ? tooLong() : classify(error, this.#options.id));
     });
     return {
       result: this.#answer.promise,

@@ -55,12 +55,26 @@ function httpTransport(
   const resumableFetch: Fetch = async (url, init) => {
     const response = await fetch(url, init);
     const { status, statusText } = response;
+    const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
+    if (init?.method !== "POST" || isStream) transportsWithStreams.add(transport);
     if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return exactResponse(response);
     await response.text().catch(() => {});
     throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
   };
-  return new StreamableHTTPClientTransport(url, { fetch: resumableFetch, requestInit: { headers }, ...session });
+  const options = { fetch: resumableFetch, requestInit: { headers }, ...session };
+  const transport = new StreamableHTTPClientTransport(url, options);
+  return transport;
 }
+
+/** The HTTP transports whose server has opened a stream, over which an answer may still come. */
+const transportsWithStreams = new WeakSet<Transport>();
+
+/**
+ * Whether no answer will come to a request that the transport alone serves and has sent: the SDK has then passed on all messages of
+ * the response, or the status says that there is none (202).
+ */
+export const isAnsweredWithout = (transport: Transport): boolean =>
+  transport instanceof StreamableHTTPClientTransport && !transportsWithStreams.has(transport);
 
 /** The log for one connection, with a limit, because the server decides how many lines there are. */
 export function limitLog(log: Log): Log {

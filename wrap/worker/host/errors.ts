@@ -1,5 +1,6 @@
 /** The reasons why a request to a wrapped server has no result. */
 import { INTERNAL_ERROR, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import { isRecord, jsonOf } from "../../../core/resonate/index.ts";
 import { PrivateAddress } from "../../../worker/connection/index.ts";
 import { MAX_MESSAGE_BYTES } from "./host-config.ts";
 
@@ -104,14 +105,22 @@ function refusalCause(status: number, text: string): RefusalCause | undefined {
   // A server may answer 408 because a tool took too long.
   if (status < 400 || status >= 500 || status === 408) return undefined;
   // For a session that it does not know, a server answers 404, and some answer 400 with a text of their own.
-  if (status === 404 || (status === 400 && /session/i.test(text))) return "session";
+  if (status === 404 || (status === 400 && /session|not initialized/i.test(text))) return "session";
   return [409, 425, 429].includes(status) ? "busy" : "request";
 }
 
-/** Classifies the error of sending a request. */
-export function classify(error: unknown): Error {
-  if (error instanceof OutcomeUnknown || error instanceof NotSent) return error;
+/** The protocol error in an HTTP error's body, if it answers the request `id`. Without an id it is the transport's, or a proxy's. */
+function rpcErrorIn({ data }: SdkHttpError, id: string | undefined): RpcError | undefined {
+  const message = Object(jsonOf(String(Object(data).text)));
+  return id !== undefined && message.id === id && isRecord(message.error) ? new RpcError(message.error) : undefined;
+}
+
+/** Classifies the error of sending the request `id`. */
+export function classify(error: unknown, id?: string): Error {
+  if (error instanceof OutcomeUnknown || error instanceof NotSent || error instanceof RpcError) return error;
   if (error instanceof SdkHttpError) {
+    const answer = rpcErrorIn(error, id);
+    if (answer) return answer;
     const text = describeAnswer(error);
     const why = refusalCause(error.status ?? 0, text);
     return why === undefined ? new AnswerLost(text) : new CallRefused(why, text);

@@ -2,6 +2,7 @@
 import { PassThrough } from "node:stream";
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
 import { parseExact, within } from "../../../core/resonate/index.ts";
+import { tidyHandshake } from "../protocol-values.ts";
 import { NotSent } from "./errors.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
 import { ID_PREFIX } from "./open-request.ts";
@@ -122,7 +123,9 @@ export class HostedTransport implements Transport {
     else if (kind === "s") this.stderr.write(JSON.parse(text));
     else if (kind === "m") {
       try {
-        this.onmessage?.(this.#inward(parseExact(text) as Message) as JSONRPCMessage);
+        const message = parseExact(text) as Message;
+        tidyHandshake(message);
+        this.onmessage?.(this.#inward(message) as JSONRPCMessage);
       } catch (error) {
         this.onerror?.(error as Error);
       }

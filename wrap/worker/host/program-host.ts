@@ -31,6 +31,7 @@ interface Message {
   method?: string;
   params?: Record<string, unknown> & { _meta?: Record<string, { taskId?: unknown } | undefined> };
   result?: unknown;
+  error?: unknown;
 }
 
 /** An open request, or one whose answer is stored. */
@@ -217,7 +218,7 @@ function fromProgram(line: string): void {
   const message: Message = Object(value);
   const { id, method, params } = message;
   if (value === undefined) send(user, "m", line);
-  else if (method === undefined) onAnswer(id as Id, message, line);
+  else if (method === undefined) onAnswer(id ?? onlyRequest(message), message, line);
   else if (id !== undefined) onQuestion(id, params, line);
   else send(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
 }
@@ -227,7 +228,7 @@ function onOversizedMessage(head: string, tail: string): void {
   const id = idIn(head, tail);
   send(user, "s", JSON.stringify(`A message of more than ${MAX_MESSAGE_BYTES} bytes was dropped.\n`));
   if (id !== undefined)
-    onAnswer(id, {}, JSON.stringify({ jsonrpc: "2.0", id, error: tooLongError(MAX_MESSAGE_BYTES) }));
+    onAnswer(id, { id }, JSON.stringify({ jsonrpc: "2.0", id, error: tooLongError(MAX_MESSAGE_BYTES) }));
 }
 
 /** Finds the open request that an overlong answer belongs to, by the beginning and the end of the answer. */
@@ -237,9 +238,17 @@ function idIn(head: string, tail: string): Id | undefined {
   return [first, last].map((text) => text && JSON.parse(text)).find((id) => requests.has(id));
 }
 
-function onAnswer(id: Id, { result }: Message, line: string): void {
-  const request = requests.get(id);
-  if (!request) return;
+/** The request to which an error without an id belongs, as from a program that cannot read the id; undefined for any other. */
+function onlyRequest({ error }: Message): Id | undefined {
+  const [first, ...others] = [...requests].filter(([, { isAnswered }]) => !isAnswered);
+  return error && others.length === 0 ? first?.[0] : undefined;
+}
+
+function onAnswer(id: Id | undefined, message: Message, text: string): void {
+  const request = id === undefined ? undefined : requests.get(id);
+  if (id === undefined || !request) return;
+  const { result } = message;
+  const line = message.id === null || message.id === undefined ? JSON.stringify({ ...message, id }) : text;
   if (id === opening) session = result;
   send(request.owner, "m", line);
   if (!request.isRecoverable) {
