@@ -306,6 +306,8 @@ function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): Edg
     shared;
   const { RESONATE, RESONATE_PUBLIC, VIEW_KEY } = config;
   const { seal } = pages;
+  // Downloads have slots of their own: whoever has the address of a file must not end the streams of its caller.
+  const slots = new StreamSlots(config.MAX_STREAMS || Number.POSITIVE_INFINITY);
   const note =
     callers && ((...entry: [string, string, object]) => callers.inRole<OperateCalls>(OPERATORS_ROLE).command(...entry));
   const proxy = { tokens: config, tries, note };
@@ -337,7 +339,7 @@ function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): Edg
     { name: "pages", routes: pageRoutes(forPages) },
     reports && { name: "worker-reports", routes: reportRoutes(tries, reports) },
     seal && { name: "callbacks", routes: callbackRoutes({ client, seal, tries, limit }) },
-    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, refusalOf }) },
+    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, slots, refusalOf }) },
     // Before the operators' other paths, among which it is.
     callers && {
       name: "rows",

@@ -14,7 +14,7 @@ import type { Visit } from "../../core/tools/index.ts";
 import { bearerIn } from "../../functions/auth/secret.ts";
 import { assetResponse } from "../../functions/http/assets.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
-import { limitedResponse } from "../../functions/http/limits.ts";
+import { Meter } from "../../functions/http/limits.ts";
 import { refusalBy } from "../../functions/http/refusal-by.ts";
 import { aboutOf } from "./about.ts";
 import { endOfSession, follow, linked, session } from "./cookies.ts";
@@ -41,7 +41,7 @@ export async function showFile(c: Visit, { pages }: PageOptions): Promise<Respon
 }
 
 export async function showServer(c: Visit, { pages }: PageOptions): Promise<Response> {
-  return c.json(aboutOf(pages));
+  return c.body(aboutOf(pages), 200, { "content-type": "application/json" });
 }
 
 /** Shows a caller its own job. */
@@ -69,11 +69,26 @@ interface Viewer {
 }
 
 async function showJobTo(c: Visit, { caller, limitKey, isOwner }: Viewer, options: PageOptions): Promise<Response> {
-  const limited = await options.limit?.(limitKey, { weight: JOB_WEIGHT });
-  if (limited) return limitedResponse(limited);
+  // The request of a job's owner has been counted at its admission.
+  const meter = options.limit && new Meter(options.limit, limitKey, isOwner ? 1 : 0);
+  const limited = await meter?.check({ weight: JOB_WEIGHT });
+  if (limited) return limited;
   const refusal = isOwner ? await options.authorize?.(c.req.raw, c.var.scopes, ["read"]) : undefined;
   if (refusal) return refusal;
   const store = options.store.as(caller, c.var.requestLog.requestId);
+  try {
+    return await answerWithJob(c, { caller, limitKey, isOwner }, store, options);
+  } finally {
+    meter?.release({ store });
+  }
+}
+
+async function answerWithJob(
+  c: Visit,
+  { caller, isOwner }: Viewer,
+  store: RemoteStore,
+  options: PageOptions,
+): Promise<Response> {
   const name = c.req.query("name") ?? "";
   const { signal } = c.req.raw;
   const promise = await store.get(name, signal);

@@ -122,12 +122,7 @@ export class Schedules {
       if (!tool.schedule) continue;
       const refuse = (reason: string) => this.#options.log.error("schedule not made", { tool: tool.name, reason });
       const spec = await specOf(tool.name, tool.schedule);
-      const { cron, every, at } = tool.schedule;
-      const isOne = [cron, every, at].filter((time) => time !== undefined).length === 1;
-      const problem =
-        isOne && !Number.isNaN(Date.parse(at ?? "2000-01-01"))
-          ? problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
-          : "it has one of cron, every and at, a time in ISO 8601";
+      const problem = problemIn(spec.when, Date.now(), true);
       if (problem !== undefined) {
         refuse(problem);
         continue;
