@@ -3,8 +3,8 @@
  * and operators reach it, judged by path, method, size and token. The object checks all of this again.
  */
 import { keysOf } from "../../core/author/index.ts";
-import { fetchFrom, type ResonateNamespace, readBytes, sha256Of } from "../../core/resonate/index.ts";
-import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
+import { fetchFrom, type ResonateNamespace, readBytes } from "../../core/resonate/index.ts";
+import { bearerIn, holderOfToken, tokensIn } from "../../functions/auth/secret.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 
 /** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
@@ -78,7 +78,7 @@ async function authorizedIn(request: Request, path: string, tokens: Tokens): Pro
     ...tokensIn(tokens.OPERATOR_TOKENS),
     ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS)),
   ];
-  const isKnown = async (of: string) => holderOf(await sha256Of(of), acceptedTokens) !== undefined;
+  const isKnown = async (of: string) => (await holderOfToken(of, acceptedTokens)) !== undefined;
   const token = bearerIn(headers);
   if (!isCall && Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   if (!isCall) return token !== undefined && (await isKnown(token)) ? request : unauthorized();
@@ -125,7 +125,7 @@ async function noteCommand({ method, url, headers }: Request, path: string, { to
   const details = ["caller", "time", "bookmark"]
     .filter((name) => query.has(name))
     .map((name) => [name, query.get(name)]);
-  const who = holderOf(await sha256Of(bearerIn(headers) ?? ""), tokensIn(tokens.OPERATOR_TOKENS));
+  const who = await holderOfToken(bearerIn(headers), tokensIn(tokens.OPERATOR_TOKENS));
   await note(who ?? "operator", command, Object.fromEntries(details));
 }
 
