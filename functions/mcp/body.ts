@@ -9,8 +9,8 @@ export const MAX_BODY = 1_000_000;
 /** How many characters of a body cost as much as one request: they are read, checked, and may be stored. */
 const CHARACTERS_PER_UNIT = 20_000;
 
-/** The longest texts that answers repeat: the id of a request, its method, the token of its progress; in characters. */
-const MAX_ECHOED_CHARACTERS = 1_000;
+/** How many characters of JSON answers repeat: the id of a request, its method, the token of its progress. */
+const MAX_ECHOED_CHARACTERS = 2_000;
 
 /** The parsed body and what its size alone costs, the response that refuses it, or the request for the SDK to refuse. */
 type Body = { parsed: unknown; weight: number } | Response | Request;
@@ -33,8 +33,13 @@ export async function readBody(request: Request): Promise<Body> {
   if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
   if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   if (isTooDeep(text)) return invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed);
-  const long = longEcho(parsed);
-  if (long) return invalidRequest(`${long} has more than ${MAX_ECHOED_CHARACTERS} characters`, parsed);
+  const { id, method: called, params } = Object(parsed);
+  const { progressToken } = Object(Object(params)._meta);
+  if (JSON.stringify([id, called, progressToken]).length > MAX_ECHOED_CHARACTERS)
+    return invalidRequest(
+      `its id, method and progressToken have more than ${MAX_ECHOED_CHARACTERS} characters`,
+      parsed,
+    );
   if (EMPTY_PATTERN.test(text)) leaveOutEmpty(parsed);
   return { parsed, weight: Math.ceil(text.length / CHARACTERS_PER_UNIT) };
 }
@@ -86,21 +91,11 @@ function declared(capabilities: unknown): unknown {
   return capabilities;
 }
 
-/** The name of a text that answers would repeat, and that is too long for that. */
-function longEcho(message: unknown): string | undefined {
-  const { id, method, params } = Object(message);
-  const { progressToken } = Object(Object(params)._meta);
-  const echoed = { "its id": id, "its method": method, "its progressToken": progressToken };
-  return Object.entries(echoed).find(([, text]) => isLong(text))?.[0];
-}
-
-const isLong = (text: unknown): boolean => typeof text === "string" && text.length > MAX_ECHOED_CHARACTERS;
-
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */
 export function invalidRequest(reason: string, parsed?: unknown): Response {
   const { id } = Object(parsed);
   const error = { code: -32600, message: `Invalid Request: ${reason}` };
-  const isRepeated = typeof id === "number" || (typeof id === "string" && !isLong(id));
+  const isRepeated = typeof id === "number" || (typeof id === "string" && id.length <= MAX_ECHOED_CHARACTERS);
   return Response.json({ jsonrpc: "2.0", error, id: isRepeated ? id : null }, { status: 400 });
 }
 
