@@ -91,7 +91,10 @@ export class Actions {
       const { count, jobs } = tables.jobs(wanted, MAX_TARGETS);
       let characters = 0;
       const names = jobs.map(({ job }) => job);
-      const targets = names.filter((job) => (characters += job.length + 3) <= MAX_TARGET_CHARACTERS);
+      const targets = names.filter((job) => {
+        characters += job.length + 3;
+        return characters <= MAX_TARGET_CHARACTERS;
+      });
       const preview = tables.previews.add(filter, targets, Date.now());
       return { preview, count, targets: targets.length, jobs: jobs.slice(0, MAX_SHOWN) };
     });
