@@ -89,12 +89,7 @@ export class Actions {
     const { tables } = this.#options;
     return tables.transaction(() => {
       const { count, jobs } = tables.jobs(wanted, MAX_TARGETS);
-      let characters = 0;
-      const names = jobs.map(({ job }) => job);
-      const targets = names.filter((job) => {
-        characters += job.length + 3;
-        return characters <= MAX_TARGET_CHARACTERS;
-      });
+      const targets = namesWithin(jobs, MAX_TARGET_CHARACTERS);
       const preview = tables.previews.add(filter, targets, Date.now());
       return { preview, count, targets: targets.length, jobs: jobs.slice(0, MAX_SHOWN) };
     });
@@ -316,6 +311,16 @@ function lastingReason(error: unknown): string {
   const isOfToken = error instanceof ResonateRefused && (error.status === 401 || error.status === 403);
   if (error instanceof ResonateUnavailable && (isOfToken || !(error instanceof ResonateRefused))) throw error;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** The names of the first jobs, which have so many characters at most as JSON text. */
+function namesWithin(jobs: FoundJobs["jobs"], maxCharacters: number): string[] {
+  let characters = 2;
+  const end = jobs.findIndex(({ job }) => {
+    characters += JSON.stringify(job).length + 1;
+    return characters > maxCharacters;
+  });
+  return jobs.slice(0, end < 0 ? jobs.length : end).map(({ job }) => job);
 }
 
 /** The key of the caller that has started a job. */
