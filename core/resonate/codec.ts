@@ -36,6 +36,8 @@ const TYPE_KEY = "__type";
 
 /** Precedes a text that would otherwise be read as a mark, or as an escaped one. */
 const ESCAPE = "~";
+/** Matches JSON that may hold a mark, an escaped one, or what looks like one. */
+const MARK_PATTERN = /INF__"|"__type"/;
 const LIKE_INFINITY_PATTERN = /^~*__(?:NEG_)?INF__$/;
 const LIKE_TYPE_PATTERN = /^~*(?:aggregate_)?error$/;
 
@@ -64,11 +66,8 @@ export function decodeStrictly({ data }: Value): unknown {
 /** The value of decoded data. @throws {SyntaxError} for text that is not JSON */
 export function parseStored(text: string): unknown {
   // Parsing with a reviver takes several times as long, as it is called for each value.
-  return parseExact(text, mayHoldMarks(text) ? (_key, value) => unmark(value) : undefined);
+  return parseExact(text, MARK_PATTERN.test(text) ? (_key, value) => unmark(value) : undefined);
 }
-
-/** Whether JSON may hold a mark, an escaped one, or what looks like one. */
-const mayHoldMarks = (json: string): boolean => json.includes('INF__"') || json.includes(`"${TYPE_KEY}"`);
 
 /** As {@link decodeStrictly}, but undefined for data that is not in that format: other programs may write promises. */
 export function decodeValue(value: Value): unknown {
@@ -89,7 +88,7 @@ export function copyOf(value: unknown): unknown {
 function stringify(value: unknown): string | undefined {
   try {
     const json = JSON.stringify(value);
-    if (json === undefined || !(mayHoldMarks(json) || needsMarks(value))) return json;
+    if (json === undefined || !(MARK_PATTERN.test(json) || needsMarks(value))) return json;
   } catch {
     // An error may hold what JSON cannot; its mark leaves that out.
   }
