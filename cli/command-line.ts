@@ -2,6 +2,7 @@
 import { enableCompileCache } from "node:module";
 import { WrongArguments } from "./arguments.ts";
 import { COMPILE_CACHE, packageVersion } from "./package.ts";
+import { printError } from "./terminal/print.ts";
 
 interface Command {
   /** The text for `--help` and for wrong arguments. A command without it passes all arguments to its program. */
@@ -67,7 +68,7 @@ if (command) {
   } else {
     await run(args, name).catch(async (error: NodeJS.ErrnoException) => {
       const isWrong = error instanceof WrongArguments || error.code?.startsWith("ERR_PARSE_ARGS");
-      console.error(usage && isWrong ? `${error.message}\n\n${await usage(name)}` : error.message);
+      printError(usage && isWrong ? `${error.message}\n\n${await usage(name)}` : error.message);
       process.exit(isWrong ? 2 : 1);
     });
   }

@@ -62,6 +62,7 @@ import type { WebHookMethods } from "../features/web-hooks/requests.ts";
 import { reportRoutes } from "../features/worker-reports/routes.ts";
 import { blockedCallers, listedCallers, type RefusalOf, refusalBy } from "./auth/admission.ts";
 import { type Auth, createAuth, resourceOf } from "./auth/auth.ts";
+import { hasLocalOperators } from "./auth/auth-config.ts";
 import { admitAnyone, authenticate, authorize } from "./auth/authentication.ts";
 import { bareRequest, ToolCalls } from "./calls/tool-calls.ts";
 import type { Config } from "./config.ts";
@@ -195,6 +196,10 @@ function share(deployment: Deployment, config: Config, env: object): EdgeParts {
 function warn(config: Config, log: EdgeLog): void {
   if (config.ALLOW_LOOPBACK_CALLBACKS === "1")
     log.warn("web hooks may be sent to this machine", { reason: "ALLOW_LOOPBACK_CALLBACKS" });
+  if (config.OPERATE === "local" && !hasLocalOperators(config))
+    log.warn("nobody operates this deployment without a token", {
+      reason: "PUBLIC_URL is not an address of this machine",
+    });
   const missing = withoutRecords(config);
   if (missing !== undefined) log.warn("no record of callers", { reason: missing });
 }

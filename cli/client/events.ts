@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import * as z from "zod";
 import { flag, option, optionList, usageOf } from "../arguments.ts";
+import { print, printError } from "../terminal/print.ts";
 import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
 const OPTIONS = {
@@ -56,11 +57,11 @@ export async function run(args: string[]): Promise<void> {
       for (const name of names) {
         const params = { name, arguments: filter, cursor: cursors.get(name) };
         const page = await request("events/poll", params, Page);
-        if (page.truncated && params.cursor !== "oldest") console.error(`Some ${name} events may be missing.`);
+        if (page.truncated && params.cursor !== "oldest") printError(`Some ${name} events may be missing.`);
         for (const [i, event] of page.events.entries()) {
           // A page has only the cursor after its last event. The cursor of an earlier event repeats the page.
           const cursor = i === page.events.length - 1 ? page.cursor : params.cursor;
-          console.log(JSON.stringify({ ...event, ...(cursor !== null && { cursor }) }));
+          print(JSON.stringify({ ...event, ...(cursor !== null && { cursor }) }));
         }
         cursors.set(name, page.cursor);
         isBusy ||= page.hasMore;

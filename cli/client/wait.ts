@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { awaitJobs, readJob, WAIT_SECONDS } from "../../client/jobs.ts";
 import { option, usageOf, WrongArguments } from "../arguments.ts";
+import { print, printError } from "../terminal/print.ts";
 import { CLIENT_OPTIONS, connectionTo, TOKEN_USAGE } from "./options.ts";
 
 const OPTIONS = { timeout: option("S", "wait for so many seconds at most"), ...CLIENT_OPTIONS };
@@ -43,9 +44,9 @@ export async function run(args: string[]): Promise<void> {
         for (const name of await awaitJobs(connection, remaining(), seconds, limit)) {
           const job = await readJob(connection, name, limit);
           codes.set(name, EXIT_CODES[job.status] ?? 1);
-          if (names.length > 1) console.log(JSON.stringify(job));
-          else if (job.status === "complete") console.log(JSON.stringify(job.result));
-          else console.error(`${name} ${job.status}: ${job.error ?? "no reason given"}`);
+          if (names.length > 1) print(JSON.stringify(job));
+          else if (job.status === "complete") print(JSON.stringify(job.result));
+          else printError(`${name} ${job.status}: ${job.error ?? "no reason given"}`);
         }
       }
     } catch (error) {

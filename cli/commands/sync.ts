@@ -16,6 +16,7 @@ import {
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
 import { readArguments, usageOf } from "../arguments.ts";
 import { commandLine, readProject } from "../project.ts";
+import { print } from "../terminal/print.ts";
 import { thisUser } from "../this-user.ts";
 import { wrappedServers } from "../wrap/registry.ts";
 import { silentLog } from "../wrap/silent-log.ts";
@@ -57,11 +58,9 @@ export async function run(args: string[]): Promise<void> {
     for (const entry of Object.values(now.lists).flat()) unmatchedNames.delete(keyOf(entry));
     await writeUpdate(file, update, now);
     const isSame = update.changes.length + update.unapprovedChanges.length === 0;
-    console.log(
-      `${options.name}: ${now.tools.length} tools, ${before ? (isSame ? "as it was" : "changed") : "written"}`,
-    );
-    for (const line of changes(update, commandLine(readProject(), "sync", "--accept"))) console.log(line);
-    for (const line of omissions(update.snapshot, options)) console.log(line);
+    print(`${options.name}: ${now.tools.length} tools, ${before ? (isSame ? "as it was" : "changed") : "written"}`);
+    for (const line of changes(update, commandLine(readProject(), "sync", "--accept"))) print(line);
+    for (const line of omissions(update.snapshot, options)) print(line);
   }
   if (unmatchedNames.size > 0) {
     const names = [...unmatchedNames].map((name) => JSON.stringify(name)).join(", ");
@@ -85,7 +84,7 @@ async function add(args: string[]): Promise<void> {
   const folder = join("tools", name);
   if (existsSync(folder)) throw new Error(`${folder} is there already. Type: ${commandLine(readProject(), "sync")}`);
   const snapshot = await fetchSnapshot(options, { ...process.env, ...secrets });
-  for (const line of omissions(snapshot, options)) console.log(line);
+  for (const line of omissions(snapshot, options)) print(line);
   checkChosen(snapshot, options);
   const code = name.replace(/-(\w)/g, (_all, letter: string) => letter.toUpperCase());
   await mkdir(folder, { recursive: true });
@@ -98,8 +97,8 @@ async function add(args: string[]): Promise<void> {
     `import { runWrapped } from "durable-mcp-edge/wrap/worker";\nimport { ${code} } from "./${name}.ts";\n\nexport const ${code}Runs = runWrapped(${code}, { snapshot: new URL("./${name}.snapshot.ts", import.meta.url) });\n`,
   );
   await writeSnapshot(pathToFileURL(join(folder, `${name}.snapshot.ts`)), snapshot);
-  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
-  console.log(`
+  for (const line of policyTable(snapshot, options)) print(`  ${line}`);
+  print(`
 ${folder} holds it. Name it in the two lists:
 
   tools/index.ts   import { ${code} } from "./${name}/${name}.ts";
@@ -109,5 +108,5 @@ ${folder} holds it. Name it in the two lists:
                    … ...${code}Runs
 `);
   for (const [variable] of Object.entries(secrets))
-    console.log(`The worker's environment needs ${variable}: the value that you gave, which is in no file.`);
+    print(`The worker's environment needs ${variable}: the value that you gave, which is in no file.`);
 }

@@ -15,6 +15,7 @@ import { optionIn, readArguments, usageOf } from "../arguments.ts";
 import { start } from "../launcher/start.ts";
 import { HOST } from "../process/ports.ts";
 import { commandLine, readProject } from "../project.ts";
+import { print } from "../terminal/print.ts";
 import { silentLog } from "../wrap/silent-log.ts";
 import { changes, checkChosen, omissions, policyTable } from "../wrap/table.ts";
 import { hideArguments, OPTIONS, wrapArguments } from "../wrap/wrap-arguments.ts";
@@ -55,7 +56,7 @@ export async function run(args: string[]): Promise<void> {
   for (const signal of SIGNALS) process.once(signal, quit);
   const current = await fetchSnapshot(server, options.name);
   if (directory.isTaken) {
-    console.log(
+    print(
       `${options.name} is the name of another server here: this one is ${directory.name}. --name gives it another.\n`,
     );
   }
@@ -86,27 +87,27 @@ export async function run(args: string[]): Promise<void> {
 
 /** Asks the server for its tools, and prints what it reports while it starts. */
 async function fetchSnapshot(server: WrappedServer, name: string): Promise<Snapshot> {
-  console.log(`Asking ${name} for its tools ...`);
+  print(`Asking ${name} for its tools ...`);
   let output = "";
   const info: Log["info"] = (_message, { says } = {}) => {
     output = String(says ?? output);
   };
   const snapshot = await server.currentSnapshot({ ...silentLog, info }, (what) =>
-    console.log(output === "" ? what : `${what}; it wrote: ${output}`),
+    print(output === "" ? what : `${what}; it wrote: ${output}`),
   );
   const { revision, tools } = snapshot;
-  console.log(`${snapshot.server.name} ${snapshot.server.version}, revision ${revision}, ${tools.length} tools\n`);
+  print(`${snapshot.server.name} ${snapshot.server.version}, revision ${revision}, ${tools.length} tools\n`);
   return snapshot;
 }
 
 /** @throws {Error} if all tools are left out */
 function printTools(update: Update, options: WrapOptions, acceptCommand: string): void {
   const { snapshot } = update;
-  for (const line of policyTable(snapshot, options)) console.log(`  ${line}`);
-  for (const line of omissions(snapshot, options)) console.log(line);
-  for (const line of changes(update, acceptCommand)) console.log(line);
+  for (const line of policyTable(snapshot, options)) print(`  ${line}`);
+  for (const line of omissions(snapshot, options)) print(line);
+  for (const line of changes(update, acceptCommand)) print(line);
   checkChosen(snapshot, options);
-  console.log("");
+  print("");
 }
 
 /** Chooses where the worker accepts calls that may end before they become jobs. */

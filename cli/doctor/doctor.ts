@@ -3,6 +3,7 @@ import { parseArgs, styleText } from "node:util";
 import { addressIn, flag, option, optionOr, readArguments, usageOf, WrongArguments } from "../arguments.ts";
 import { DATA, type StackRecord, stackRecordIn } from "../launcher/data-directory.ts";
 import { commandLine, readProject } from "../project.ts";
+import { printable } from "../terminal/print.ts";
 import { checkAlerts } from "./check-alerts.ts";
 import { AUTH_MODES, checkAuth, checkEdge, checkReady } from "./check-edge.ts";
 import { checkMcp } from "./check-mcp.ts";
@@ -123,8 +124,8 @@ const MARKS = {
 };
 
 function print({ check, status, detail, fix }: Finding): void {
-  console.log(`${MARKS[status]}  ${check.padEnd(21)} ${detail}`);
-  if (fix !== undefined) console.log(`${" ".repeat(31)} ${styleText("bold", "→")} ${fix}`);
+  console.log(`${MARKS[status]}  ${check.padEnd(21)} ${printable(detail)}`);
+  if (fix !== undefined) console.log(`${" ".repeat(31)} ${styleText("bold", "→")} ${printable(fix)}`);
 }
 
 export async function run(args: string[]): Promise<void> {
@@ -136,7 +137,7 @@ export async function run(args: string[]): Promise<void> {
   }
   const count = (status: Finding["status"]) => findings.filter((finding) => finding.status === status).length;
   const healthy = count("failed") === 0;
-  if (options.json) console.log(JSON.stringify({ healthy, findings }, undefined, 2));
+  if (options.json) console.log(printable(JSON.stringify({ healthy, findings }, undefined, 2)));
   else
     console.log(
       `\n${healthy ? "Nothing has failed" : `${count("failed")} failed`}, ${count("warning")} warnings, ${count("skipped")} skipped.`,

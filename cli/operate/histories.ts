@@ -34,6 +34,7 @@ import {
   toBase64,
 } from "../../core/resonate/index.ts";
 import { optionOr, usageOf, WrongArguments } from "../arguments.ts";
+import { print } from "../terminal/print.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
 const OPTIONS = {
@@ -214,7 +215,7 @@ export async function run(args: string[]): Promise<void> {
         const { run, end, records } = history;
         const file = end && "next" in end ? `${name}.run-${run?.n ?? 1}.json` : `${name}.json`;
         await writeFile(file, `${JSON.stringify(history, undefined, 1)}\n`);
-        console.log(`${file}: ${records.length} records`);
+        print(`${file}: ${records.length} records`);
       }
     }
   });

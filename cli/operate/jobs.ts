@@ -4,6 +4,7 @@ import PQueue from "p-queue";
 import { activityIn, PausedJobs, ProgressFeeds } from "../../core/jobs/index.ts";
 import { decodeValue, feedEntryId, getOf, isRoot, type PromiseRecord, pagesOf } from "../../core/resonate/index.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
+import { print } from "../terminal/print.ts";
 import { SERVER_OPTIONS, type Server, withServer } from "./resonate-server.ts";
 
 const OPTIONS = {
@@ -103,13 +104,13 @@ export async function run(args: string[]): Promise<void> {
     };
     return { all: await Promise.all(kinds.map(ofKind)), more };
   });
-  if (json) return console.log(JSON.stringify({ kinds: all, more }, undefined, 2));
+  if (json) return print(JSON.stringify({ kinds: all, more }, undefined, 2));
   for (const { kind, running, paused_since, trouble } of all) {
     const counts = STATES.map((state) => `${trouble.filter((one) => one.state === state).length} ${state}`);
     const since = paused_since === undefined ? "" : `, paused since ${new Date(paused_since).toISOString()}`;
-    console.log(`${kind}: ${running} under way, ${counts.join(", ")}${since}`);
-    for (const { job, state, says } of trouble) console.log(`  ${state.padEnd(8)} ${job}: ${says}`);
+    print(`${kind}: ${running} under way, ${counts.join(", ")}${since}`);
+    for (const { job, state, says } of trouble) print(`  ${state.padEnd(8)} ${job}: ${says}`);
   }
-  if (all.length === 0) console.log("No job is under way.");
-  if (more) console.log(`There are more than ${maxJobs}: --most examines more of them.`);
+  if (all.length === 0) print("No job is under way.");
+  if (more) print(`There are more than ${maxJobs}: --most examines more of them.`);
 }

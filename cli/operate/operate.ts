@@ -5,6 +5,7 @@ import type { Action, ActionState, AuditEntry, Filter, FoundJobs, Overview, Prev
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
+import { print } from "../terminal/print.ts";
 
 const OPTIONS = {
   state: { type: "string" },
@@ -71,7 +72,7 @@ export async function run(args: string[]): Promise<void> {
   const { state, kind, reason, caller } = values;
   const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
   const answer = await answerTo({ ask: askAt(values.url, values.data), what, names, filter, values });
-  if (answer !== undefined) console.log(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
+  if (answer !== undefined) print(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }
 
 interface Answer {
@@ -199,7 +200,7 @@ function serverOf(resonate: Overview["resonate"]): string[] {
 async function printAuditLog(ask: Ask, from: number): Promise<undefined> {
   for (let after = from; ; ) {
     const { entries } = await ask<{ entries: AuditEntry[] }>("audit-log", { after, limit: 1_000 });
-    for (const entry of entries) console.log(JSON.stringify(entry));
+    for (const entry of entries) print(JSON.stringify(entry));
     const last = entries.at(-1);
     if (!last) return undefined;
     after = last.n;

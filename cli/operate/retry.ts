@@ -5,6 +5,7 @@
 import { parseArgs } from "node:util";
 import { retryJob } from "../../core/jobs/index.ts";
 import { flag, usageOf, WrongArguments } from "../arguments.ts";
+import { print } from "../terminal/print.ts";
 import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 
 const OPTIONS = { "from-start": flag("repeats finished steps as well"), ...SERVER_OPTIONS };
@@ -21,6 +22,6 @@ export async function run(args: string[]): Promise<void> {
   const { values, positionals: jobs } = parseArgs({ args, allowPositionals: true, options: OPTIONS });
   if (jobs.length === 0) throw new WrongArguments("Name the jobs.");
   await withServer(values, async (server) => {
-    for (const job of jobs) console.log(`${job}: ${await retryJob(server, job, values["from-start"])}`);
+    for (const job of jobs) print(`${job}: ${await retryJob(server, job, values["from-start"])}`);
   });
 }

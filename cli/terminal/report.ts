@@ -2,6 +2,7 @@ import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters, styleText } from "node:util";
 import { jsonOf } from "../../core/resonate/index.ts";
+import { printable } from "./print.ts";
 
 /** What is shown: job events and problems (`news`), the log lines of the author's code as well (`author`), or `all`. */
 export type Detail = "news" | "author" | "all";
@@ -119,9 +120,11 @@ export function field(value: unknown, name: string): unknown {
 
 /** One line without control characters, because part of the text comes from clients and upstreams. */
 export const plain = (value: unknown) =>
-  stripVTControlCharacters(String(value))
-    .replace(/\p{Cc}+/gu, " ")
-    .trim();
+  printable(
+    stripVTControlCharacters(String(value))
+      .replace(/\p{Cc}+/gu, " ")
+      .trim(),
+  );
 
 const UNITS = [
   { name: "days", ms: 86_400_000 },

@@ -4,6 +4,7 @@
  */
 import { createEdge, type EdgeWorker } from "../../functions/edge.ts";
 import { instructionsIn, type Snapshot, type WrapOptions, wrapServer } from "../../wrap/index.ts";
+import { printError } from "../terminal/print.ts";
 import { FILES } from "./wrap-files.ts";
 
 export { CallerObject, Listener } from "../../functions/edge.ts";
@@ -53,7 +54,7 @@ const current: EdgeWorker = {
   async fetch(...args) {
     if (Date.now() - checkedAt > CHECK_INTERVAL_MS) {
       await checkTools().catch((error: Error) =>
-        console.error(`The server's tools have changed, and cannot be listed: ${error.message}`),
+        printError(`The server's tools have changed, and cannot be listed: ${error.message}`),
       );
     }
     return edge.fetch(...args);

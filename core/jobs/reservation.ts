@@ -40,6 +40,13 @@ export function reservationIn(tag: string | undefined): Reservation {
   return { period, count: Number(count) };
 }
 
+/** The tag of another attempt at a job with this tag, which starts `now`; undefined for a job that no quota counts. */
+export function renewedTag(tag: string | undefined, now: number): string | undefined {
+  const { period, count } = reservationIn(tag);
+  const hours = Number(period.split(".", 1)[0]);
+  return count > 0 ? tagOf({ period: `${hours}.${Math.floor(now / (hours * HOUR_MS))}`, count }) : undefined;
+}
+
 /** The length class of a job that takes so many milliseconds. */
 export function lengthOf(duration: number): { ms: number; words: string } {
   return PERIODS.find(({ ms }) => duration <= ms) ?? PERIODS[3];

@@ -18,6 +18,7 @@ import { last } from "../resonate/sequence.ts";
 import { activityIn } from "./feed/progress-feed.ts";
 import { ProgressFeeds } from "./feed/progress-feeds.ts";
 import { positionIn } from "./order.ts";
+import { renewedTag } from "./reservation.ts";
 import { wakeupOf } from "./unhandled.ts";
 
 const CHECKED_AGAIN = "it is checked again";
@@ -26,6 +27,8 @@ const BEING_CHECKED = "it is being checked";
 interface Server {
   client: ResonateClient;
   namespace: string;
+  /** Enters an attempt that is about to be started in the record of its caller. */
+  enter?(attempt: PromiseRecord): Promise<void>;
 }
 
 /** The call of a job with another seed. An attempt that resumes the job takes the earlier seed from there. */
@@ -35,7 +38,11 @@ function withNewSeed(param: Value): Value {
 }
 
 /** Starts the next attempt at a job that ended without a result; resolves with the outcome in words. */
-async function startAgain({ client, namespace }: Server, known: PromiseRecord, isFromStart: boolean): Promise<string> {
+async function startAgain(
+  { client, namespace, enter }: Server,
+  known: PromiseRecord,
+  isFromStart: boolean,
+): Promise<string> {
   const { base, generation } = splitGeneration(known.id);
   const idOf = (n: number) => withGeneration(base, n);
   const get = (n: number) => client.call(getOf(idOf(n)));
@@ -44,7 +51,8 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
   if (n !== generation) return `a newer attempt is ${newest.id.slice(namespace.length)}: name that one`;
   const id = idOf(n + 1);
   const timeoutAt = Date.now() + known.timeoutAt - known.createdAt;
-  const { [REQUEST_TAG]: _request, [RESERVATION_TAG]: _reservation, [RESUMES_TAG]: _earlier, ...tags } = known.tags;
+  const { [REQUEST_TAG]: _request, [RESERVATION_TAG]: reservation, [RESUMES_TAG]: _earlier, ...tags } = known.tags;
+  const reserved = renewedTag(reservation, Date.now());
   // Behind the jobs that have started since: these did not wait for an attempt that had ended.
   const link = chainLink(tags[ORDER_TAG] ?? "");
   const order = link && (await positionIn(link.chain, client, { id, timeoutAt }));
@@ -53,8 +61,16 @@ async function startAgain({ client, namespace }: Server, known: PromiseRecord, i
     id,
     timeoutAt,
     param: withNewSeed(known.param),
-    tags: { ...tags, ...lineage(id), ...order, ...(!isFromStart && { [RESUMES_TAG]: known.id }), ...after },
+    tags: {
+      ...tags,
+      ...lineage(id),
+      ...order,
+      ...(!isFromStart && { [RESUMES_TAG]: known.id }),
+      ...after,
+      ...(reserved !== undefined && { [RESERVATION_TAG]: reserved }),
+    },
   };
+  await enter?.({ ...data, state: "pending", value: {}, createdAt: Date.now() });
   await client.call({ kind: "promise.create", data });
   return `it is started again as ${id.slice(namespace.length)}`;
 }

@@ -145,3 +145,4 @@ export { BOOKKEEPING_RETENTION, isLandmark, last, sequenceEnd } from "./sequence
 export { hex, sha256Of } from "./sha256.ts";
 export { MAX_JOB_BYTES, markedBytes, reportedBytesIn, sizeOf } from "./size.ts";
 export { checkSupport, SUPPORTED_RELEASE, SUPPORTED_RELEASES } from "./support.ts";
+export { EMPTY_SHA256, mayBeToken } from "./tokens.ts";

@@ -57,7 +57,8 @@ const LONG_INTEGER_PATTERN = /(?:^|[[:,\s])-?\d{16,}(?![\d.eE])/;
 const INTEGER_PATTERN = /^-?\d+$/;
 
 /** Whether a value is an integer that a number cannot hold. Platforms that cannot parse its digits have none. */
-export const isExactInteger = (value: unknown): value is RawJson => JSON.isRawJSON?.(value) ?? false;
+export const isExactInteger: (value: unknown) => value is RawJson =
+  JSON.isRawJSON ?? ((_value): _value is RawJson => false);
 
 /** The integer that a text is: a number, or its digits if a number would change them; undefined for any other text. */
 export function integerOf(text: string): number | RawJson | undefined {

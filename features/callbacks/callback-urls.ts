@@ -4,8 +4,11 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { concatBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { bytesToBase64Url, CALLBACKS_PURPOSE } from "../../core/resonate/index.ts";
 
-/** The address by which an outside system may settle a promise, valid `until` a time in milliseconds since the epoch. */
-export type CallbackUrl = (promiseId: string, until: number) => string;
+/**
+ * The address by which an outside system may settle a promise of a job, valid `until` a time in milliseconds since the epoch. `seed` is
+ * that of the job: a later job of the same name has another.
+ */
+export type CallbackUrl = (promiseId: string, seed: string, until: number) => string;
 
 /**
  * Makes addresses of callbacks, which the edge opens with the same key; undefined if the variables for it are not set. A
@@ -15,8 +18,8 @@ export function callbackUrls({ PUBLIC_URL, VIEW_KEY }: Readonly<Record<string, s
   if (!PUBLIC_URL || !VIEW_KEY) return undefined;
   const key = sha256(utf8ToBytes(VIEW_KEY));
   const nonces = sha256(utf8ToBytes(`nonces ${VIEW_KEY}`));
-  const url: CallbackUrl = (promiseId, until) => {
-    const content = utf8ToBytes(JSON.stringify([until, promiseId]));
+  const url: CallbackUrl = (promiseId, seed, until) => {
+    const content = utf8ToBytes(JSON.stringify([until, [promiseId, seed]]));
     const nonce = hmac(sha256, nonces, content).slice(0, 12);
     const sealed = concatBytes(nonce, gcm(key, nonce, utf8ToBytes(CALLBACKS_PURPOSE)).encrypt(content));
     const text = bytesToBase64Url(Uint8Array.from(sealed));

@@ -1,6 +1,6 @@
 /** Receives what outside systems send to callbacks of jobs: `POST /callbacks/…`, an address that a worker has sealed. */
 
-import { ProgressFeeds } from "../../core/jobs/index.ts";
+import { ProgressFeeds, seedOf } from "../../core/jobs/index.ts";
 import {
   CALLBACKS_PURPOSE,
   childOf,
@@ -47,16 +47,26 @@ export async function receive(c: Visit, { client, seal, tries, limit }: Callback
   const request = c.req.raw;
   const callback =
     request.method === "POST" ? await seal.open(CALLBACKS_PURPOSE, c.req.param("sealed") ?? "") : undefined;
-  if (!callback) {
+  const [id, seed] = Array.isArray(callback?.value) ? callback.value.map(String) : [];
+  if (!callback || id === undefined || seed === undefined) {
     tries.add(request);
     return answer(404, "This address is void, or its time is over.");
   }
-  const limited = await limit?.(`callback ${callback.value}`, { weight: 1 });
-  return limited ? limitedResponse(limited) : settle(client, request, String(callback.value), callback.until);
+  const limited = await limit?.(`callback ${id}`, { weight: 1 });
+  return limited ? limitedResponse(limited) : settle(client, request, { id, seed, until: callback.until });
 }
 
-/** Settles the promise of a callback, whose job times out at `until`, with the request's body. Only the first body counts. */
-async function settle(client: Requests, request: Request, id: string, until: number): Promise<Response> {
+interface Callback {
+  /** The id of its promise. */
+  id: string;
+  /** The seed of the job for which the address was made. */
+  seed: string;
+  /** When that job times out, in milliseconds since the epoch. */
+  until: number;
+}
+
+/** Settles the promise of a callback with the request's body. Only the first body counts. */
+async function settle(client: Requests, request: Request, { id, seed, until }: Callback): Promise<Response> {
   const body = await readBytes(request, MAX_BODY);
   if (body === 413) return answer(413, `A body has up to ${MAX_BODY} bytes.`);
   if (body === 408) return answer(408, "The body did not arrive in time.");
@@ -69,7 +79,8 @@ async function settle(client: Requests, request: Request, id: string, until: num
   if (unheld) return answer(400, `The body has ${unheldReason(unheld)}. Send it as text.`);
   const get = (of: string) => client.call(getOf(of), request.signal);
   const job = await get(rootOf(id));
-  if (job?.state !== "pending") return answer(410, "The job has ended.");
+  // A job that was removed and started again has the same ids.
+  if (job?.state !== "pending" || seedIn(job) !== seed) return answer(410, "The job has ended.");
   let promise = await get(id);
   if (promise?.state === "pending") {
     const problem = await invalidBody(promise, payload.value);
@@ -85,6 +96,12 @@ async function settle(client: Requests, request: Request, id: string, until: num
   return promise?.state === "resolved"
     ? answer(409, "Another one was received before.")
     : answer(410, "The job does not wait for it any more.");
+}
+
+/** The seed of a job, which no other job has. */
+function seedIn(job: PromiseRecord): string {
+  const { seed } = (decodeValue(job.param) ?? {}) as { seed?: unknown };
+  return typeof seed === "string" ? seed : seedOf(job);
 }
 
 /** The value of a body: parsed if its type is JSON, otherwise its text; null for an empty body. Undefined for malformed JSON. */

@@ -5,7 +5,7 @@ import type { CallbackUrl } from "./callback-urls.ts";
 export const callbacks = (callbackUrl: CallbackUrl): WorkerFeature => ({
   name: "callbacks",
   run(run, next) {
-    run.runtime.callbackUrl = (id) => callbackUrl(id, run.promise.timeoutAt);
+    run.runtime.callbackUrl = (id) => callbackUrl(id, run.call.seed, run.promise.timeoutAt);
     return next();
   },
 });

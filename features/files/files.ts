@@ -99,21 +99,23 @@ export class Files {
   /** The address of a file; undefined where clients get no addresses. */
   async #urlOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
     const { PUBLIC_URL, VIEW_LINKS } = this.#pages.config;
-    const path = await this.#pathOf(uri, caller, until);
-    const isPublic = path !== undefined && PUBLIC_URL !== undefined && VIEW_LINKS === "on";
-    return isPublic ? new URL(path, PUBLIC_URL).href : undefined;
+    if (PUBLIC_URL === undefined || VIEW_LINKS === "off") return undefined;
+    const path = await this.#pathOf(uri, caller, until, true);
+    return path && new URL(path, PUBLIC_URL).href;
   }
 
-  async #pathOf(uri: string, caller: Caller, until: number): Promise<string | undefined> {
-    const sealed = await this.#pages.seal?.close(SEAL_PURPOSE, { uri, caller }, until);
+  /** `isLink`: the address is given away, and is void while links are off. Others are for pages that the caller sees. */
+  async #pathOf(uri: string, caller: Caller, until: number, isLink = false): Promise<string | undefined> {
+    const sealed = await this.#pages.seal?.close(SEAL_PURPOSE, { uri, caller, isLink }, until);
     return sealed && `/files/${sealed}`;
   }
 
   /** Serves a file at its address. Anybody with the address may read the file, as its caller, until the address expires. */
   async download(request: Request, sealed: string, options: DownloadOptions): Promise<Response> {
     const opened = await this.#pages.seal?.open(SEAL_PURPOSE, sealed);
-    const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || (await options.refusalOf(caller.key)) !== undefined) {
+    const { uri, caller, isLink } = (opened?.value ?? {}) as { uri: string; caller: Caller; isLink: boolean };
+    const isOff = isLink && this.#pages.config.VIEW_LINKS === "off";
+    if (!opened || isOff || (await options.refusalOf(caller.key)) !== undefined) {
       options.tries.add(request);
       return refusal(404, "This address is void, or its time is over.");
     }

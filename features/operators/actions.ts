@@ -16,9 +16,12 @@ import {
 } from "../../core/jobs/index.ts";
 import {
   endpointOf,
+  localId,
+  type PromiseRecord,
   type ResonateClient,
   ResonateRefused,
   ResonateUnavailable,
+  STARTER_TAG,
   splitKey,
 } from "../../core/resonate/index.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
@@ -50,6 +53,8 @@ interface ActionsOptions {
   definitions: Definitions;
   /** What features do when a job is cancelled. */
   cancelFeatures: readonly JobFeature[];
+  /** Enters an attempt that is about to be started in the record of the caller with this key. */
+  enter(key: string, attempt: PromiseRecord): Promise<void>;
   /** Sets the object's alarm. */
   arm(): Promise<void>;
 }
@@ -84,9 +89,7 @@ export class Actions {
     const { tables } = this.#options;
     return tables.transaction(() => {
       const { count, jobs } = tables.jobs(wanted, MAX_TARGETS);
-      let characters = 0;
-      const names = jobs.map(({ job }) => job);
-      const targets = names.filter((job) => (characters += job.length + 3) <= MAX_TARGET_CHARACTERS);
+      const targets = namesWithin(jobs, MAX_TARGET_CHARACTERS);
       const preview = tables.previews.add(filter, targets, Date.now());
       return { preview, count, targets: targets.length, jobs: jobs.slice(0, MAX_SHOWN) };
     });
@@ -227,7 +230,11 @@ export class Actions {
     const open = "SELECT job FROM targets WHERE action = ? AND outcome IS NULL LIMIT ?";
     const jobs = this.#options.tables.all<{ job: string }>(open, n, JOBS_AT_ONCE).map(({ job }) => job);
     const { client, config } = this.#options;
-    const server = { client, namespace: config.RESONATE_NAMESPACE };
+    const server = {
+      client,
+      namespace: config.RESONATE_NAMESPACE,
+      enter: (attempt: PromiseRecord) => this.#options.enter(ownerOf(attempt, config.RESONATE_NAMESPACE), attempt),
+    };
     const does = (job: string) =>
       action.do === "retry" ? retryJob(server, job, action.from === "start") : this.#cancel(job);
     const ends = await Promise.allSettled(
@@ -305,3 +312,17 @@ function lastingReason(error: unknown): string {
   if (error instanceof ResonateUnavailable && (isOfToken || !(error instanceof ResonateRefused))) throw error;
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The names of the first jobs, which have so many characters at most as JSON text. */
+function namesWithin(jobs: FoundJobs["jobs"], maxCharacters: number): string[] {
+  let characters = 2;
+  const end = jobs.findIndex(({ job }) => {
+    characters += JSON.stringify(job).length + 1;
+    return characters > maxCharacters;
+  });
+  return jobs.slice(0, end < 0 ? jobs.length : end).map(({ job }) => job);
+}
+
+/** The key of the caller that has started a job. */
+const ownerOf = ({ id, tags }: PromiseRecord, namespace: string): string =>
+  splitKey(localId(id, namespace)).key || (tags[STARTER_TAG] ?? "");

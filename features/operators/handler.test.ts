@@ -80,3 +80,14 @@ test.each([
   const answer = await operate(new Request(`http://localhost/operate/audit-log?${query}`), options);
   expect(((await answer.json()) as { entries: object[] }).entries.length).toBe(count);
 });
+
+test.each([
+  [undefined, 200],
+  ["http://localhost:8787", 200],
+  ["https://tools.example", 404],
+])("with the public address %s a request at this machine is answered with %i", async (PUBLIC_URL, status) => {
+  const operators = () => ({ auditLog: async () => [] });
+  const options = { operators, variables: { OPERATE: "local", PUBLIC_URL } } as unknown as OperatorOptions;
+  const answer = await operate(new Request("http://localhost:8787/operate/audit-log"), options);
+  expect(answer.status).toBe(status);
+});

@@ -4,10 +4,12 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { callerOf } from "../../core/author/caller.ts";
 import type { Job } from "../../core/author/job.ts";
 import { JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
 import type { Action, RefusedRequest } from "../../core/jobs/operators-api.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
+import { RESERVATION_TAG, STARTER_TAG } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import { readConfig } from "../../functions/config.ts";
@@ -49,7 +51,7 @@ function granted<T extends object>(answer: T | RefusedRequest): T {
 
 /** An operators' object with a web hook, which fails while `isUp` is false. */
 function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, storage = createStorage()) {
-  const hook = { isUp: true, told: [] as string[] };
+  const hook = { isUp: true, told: [] as string[], entered: [] as unknown[][] };
   const receive = async (_url: unknown, { body }: { body: string }) => {
     const { name, state, says } = JSON.parse(body);
     if (hook.isUp) hook.told.push(`${name} ${state}: ${says}`);
@@ -64,6 +66,7 @@ function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, sto
     env,
     definitions,
     cancelFeatures: [cleanUp],
+    enter: async (key, { id, tags }) => void hook.entered.push([key, id, tags]),
     fetchTo: () => receive as never,
     alarmAt: null,
     arm: async () => {},
@@ -388,6 +391,25 @@ test("an action on a filter's jobs reaches exactly those of its preview, and the
   vi.setSystemTime(Date.now() + 3_600_001);
   expect(await operating.act("olga", action)).toEqual({ refused: expect.stringContaining("no preview") });
   expect(operating.auditLog({})).toHaveLength(2);
+});
+
+test("a job that an operator starts again is entered in its caller's record, with its share of the quota from then on", async () => {
+  const { operating, hook } = scene();
+  const { key } = await callerOf("ada");
+  const counted = { [RESERVATION_TAG]: "24.1 3" };
+  for (const id of [`${key}tea_counted`, "tea_plain"]) {
+    await create(id, id === "tea_plain" ? { [STARTER_TAG]: key } : counted);
+    await client.call({ kind: "promise.settle", data: { id, state: "rejected", value: {} } } as never);
+  }
+  const jobs = [`${key}tea_counted`, "tea_plain"];
+  granted(await operating.act("olga", { do: "retry", jobs }));
+  const day = Math.floor(Date.now() / 86_400_000);
+  expect(hook.entered.sort()).toEqual([
+    [key, `${key}tea_counted~2`, expect.objectContaining({ [RESERVATION_TAG]: `24.${day} 3` })],
+    [key, "tea_plain~2", expect.not.objectContaining({ [RESERVATION_TAG]: expect.anything() })],
+  ]);
+  const again = await client.call({ kind: "promise.get", data: { id: `${key}tea_counted~2` } });
+  expect(again?.tags).toMatchObject({ [RESERVATION_TAG]: `24.${day} 3` });
 });
 
 test.each<Action>([

@@ -20,6 +20,7 @@ import {
 import {
   base64ToBytes,
   type ObjectSql,
+  type PromiseRecord,
   type ResonateClient,
   ServerRules,
   splitKey,
@@ -52,6 +53,8 @@ export interface OperatingOptions {
   env: { ALERT_URL?: string; ALERT_SECRET?: string; PLAN?: string; RUNNER?: unknown; RUNS_IN?: string };
   /** What features do when a job is cancelled. */
   cancelFeatures: readonly JobFeature[];
+  /** Enters an attempt that is about to be started in the record of the caller with this key. */
+  enter(key: string, attempt: PromiseRecord): Promise<void>;
   fetchTo(url: string): typeof fetch;
   /** When the alarm of an earlier instance is due, in milliseconds since the epoch; null without an alarm. */
   alarmAt: number | null;
@@ -81,7 +84,12 @@ export class Operating implements OperateCalls {
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
     this.#callers = new NamedCallers(config.auth, this.#tables);
     const parts = { tables: this.#tables, callers: this.#callers, paused: this.#paused, client, config, definitions };
-    this.#actions = new Actions({ ...parts, cancelFeatures, arm: () => this.#checkWithin(MINUTE_MS) });
+    this.#actions = new Actions({
+      ...parts,
+      cancelFeatures,
+      enter: options.enter,
+      arm: () => this.#checkWithin(MINUTE_MS),
+    });
     this.#checks = new AlertChecks({
       ...parts,
       env,

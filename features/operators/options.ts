@@ -27,7 +27,7 @@ export type OperatorConfig = OperatorEnv &
   };
 
 export interface OperatorOptions {
-  variables: OperatorEnv;
+  variables: OperatorEnv & { PUBLIC_URL?: string | undefined };
   /** The methods of the object through which operators see and act. */
   operators(): Remote<OperateCalls>;
   /** The jobs of the deployment. */

@@ -1,8 +1,8 @@
 /** Who is an operator: the holder of an operator's token, a caller whose OAuth token says so, or this machine's user. */
 import { sha256Of } from "../../core/resonate/index.ts";
-import { isLoopback } from "../../functions/auth/auth-config.ts";
+import { hasLocalOperators, isLoopback } from "../../functions/auth/auth-config.ts";
 import { presentsToken } from "../../functions/auth/authentication.ts";
-import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
+import { bearerIn, holderOf, holderOfToken, tokensIn } from "../../functions/auth/secret.ts";
 import { cookieOf, cookieOfRequest, isOwnPage, SESSION_MS } from "../../functions/http/cookies.ts";
 import type { OperatorOptions } from "./options.ts";
 
@@ -25,7 +25,8 @@ export async function operatorOf(request: Request, options: OperatorOptions): Pr
   }
   if (!OPERATOR_TOKENS && !scope) return refusal(404, "Not found.");
   const token = bearerIn(headers);
-  const who = token === undefined ? await inSession(request, options) : operatorBy(await sha256Of(token), options);
+  const who =
+    token === undefined ? await inSession(request, options) : await holderOfToken(token, operatorsOf(options));
   if (who !== undefined) return who;
   const signedIn = scope ? await options.pages.withSession(request) : request;
   if (scope && options.auth && presentsToken(signedIn)) {
@@ -42,7 +43,7 @@ export async function operatorOf(request: Request, options: OperatorOptions): Pr
 }
 
 function isLocal(request: Request, { variables, auth }: OperatorOptions): boolean {
-  const isOpen = variables.OPERATE === "local" && !auth;
+  const isOpen = hasLocalOperators(variables) && !auth;
   return isOpen && isLoopback(new URL(request.url)) && !PROXY_HEADERS.some((name) => request.headers.has(name));
 }
 
@@ -51,11 +52,11 @@ export async function session(request: Request, options: OperatorOptions): Promi
   const isSecure = request.url.startsWith("https:");
   const of = (value: string, until: number) => cookieOf(cookieName(isSecure), value, until, "/", isSecure);
   if (request.method === "DELETE") return of("", 0);
-  const hash = await sha256Of(bearerIn(request.headers) ?? "");
-  if (operatorBy(hash, options) === undefined) return undefined;
+  const token = bearerIn(request.headers);
+  if (token === undefined || (await holderOfToken(token, operatorsOf(options))) === undefined) return undefined;
   // The session holds the token's hash, so it ends when the token is no longer listed.
   const until = Date.now() + SESSION_MS;
-  const sealed = await options.pages.seal?.close(SEAL_PURPOSE, hash, until);
+  const sealed = await options.pages.seal?.close(SEAL_PURPOSE, await sha256Of(token), until);
   return sealed && of(sealed, until);
 }
 
@@ -63,9 +64,7 @@ async function inSession(request: Request, options: OperatorOptions): Promise<st
   const name = cookieName(request.url.startsWith("https:"));
   const sealed = isOwnPage(request) ? cookieOfRequest(request, name) : undefined;
   const opened = sealed === undefined ? undefined : await options.pages.seal?.open(SEAL_PURPOSE, sealed);
-  return opened && operatorBy(String(opened.value), options);
+  return opened && holderOf(String(opened.value), operatorsOf(options));
 }
 
-/** The operator whose token has this hash. */
-const operatorBy = (hash: string, { variables }: OperatorOptions) =>
-  holderOf(hash, tokensIn(variables.OPERATOR_TOKENS));
+const operatorsOf = ({ variables }: OperatorOptions) => tokensIn(variables.OPERATOR_TOKENS);

@@ -1,5 +1,6 @@
 /** The public description of a deployment, for its pages. */
 import type { Tool, UnapprovedChanges } from "../../core/tools/index.ts";
+import { hasLocalOperators } from "../../functions/auth/auth-config.ts";
 import type { Pages } from "./sessions.ts";
 
 /** How many characters the description of tools has, since anybody may ask for it, as often as they like. */
@@ -16,9 +17,9 @@ export function aboutOf(pages: Pages): string {
 
 function describe({ site, config, seal, issuer }: Pages) {
   const { tools, identity } = site;
-  const { PUBLIC_URL, OPERATE, auth } = config;
+  const { PUBLIC_URL, auth } = config;
   const { AUTH_MODE } = auth;
-  const unapproved = AUTH_MODE === "none" && OPERATE === "local" ? unapprovedChanges(tools) : [];
+  const unapproved = AUTH_MODE === "none" && hasLocalOperators(config) ? unapprovedChanges(tools) : [];
   return {
     ...identity.info,
     description: identity.description,

@@ -3,13 +3,16 @@
  * and operators reach it, judged by path, method, size and token. The object checks all of this again.
  */
 import { keysOf } from "../../core/author/index.ts";
-import { fetchFrom, type ResonateNamespace, readBytes, sha256Of } from "../../core/resonate/index.ts";
-import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
+import { fetchFrom, jsonOf, type ResonateNamespace, readBytes } from "../../core/resonate/index.ts";
+import { bearerIn, holderOfToken, tokensIn } from "../../functions/auth/secret.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 
 /** The largest request, in bytes: the same as in the object, and a larger one for rows that an operator restores. */
 const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
 const MAX_ROWS_BYTES = 32 * 1024 * 1024;
+
+/** How many characters of an id the audit log keeps. */
+const MAX_ID_CHARACTERS = 1_000;
 
 const OPERATE_PATH = "/operate/";
 const CALLERS = `${OPERATE_PATH}callers`;
@@ -62,6 +65,7 @@ export async function passOn(request: Request, resonate: ResonateNamespace, opti
     return authorized;
   }
   if (path.startsWith(OPERATE_PATH)) await noteCommand(request, path, options);
+  else if (authorized.method === "POST") await noteChange(authorized, options);
   const response = await fetchFrom(resonate)(new Request(`http://resonate/public${path}${search}`, authorized));
   return new Response(response.body, response); // a copy, whose headers can be changed
 }
@@ -78,7 +82,7 @@ async function authorizedIn(request: Request, path: string, tokens: Tokens): Pro
     ...tokensIn(tokens.OPERATOR_TOKENS),
     ...(isOperators ? [] : tokensIn(tokens.RESONATE_TOKENS)),
   ];
-  const isKnown = async (of: string) => holderOf(await sha256Of(of), acceptedTokens) !== undefined;
+  const isKnown = async (of: string) => (await holderOfToken(of, acceptedTokens)) !== undefined;
   const token = bearerIn(headers);
   if (!isCall && Number(headers.get("content-length") ?? 0) > maxBytes) return tooLarge(maxBytes);
   if (!isCall) return token !== undefined && (await isKnown(token)) ? request : unauthorized();
@@ -125,8 +129,18 @@ async function noteCommand({ method, url, headers }: Request, path: string, { to
   const details = ["caller", "time", "bookmark"]
     .filter((name) => query.has(name))
     .map((name) => [name, query.get(name)]);
-  const who = holderOf(await sha256Of(bearerIn(headers) ?? ""), tokensIn(tokens.OPERATOR_TOKENS));
+  const who = await holderOfToken(bearerIn(headers), tokensIn(tokens.OPERATOR_TOKENS));
   await note(who ?? "operator", command, Object.fromEntries(details));
+}
+
+/** Notes a request of the protocol with an operator's token that changes a promise or a task, before it is done. */
+async function noteChange(request: Request, { tokens, note }: ProxyOptions) {
+  if (!note) return;
+  const { kind, head, data } = Object(jsonOf(await request.clone().text()));
+  if (typeof kind !== "string" || /\.(get|search)$/.test(kind)) return;
+  const who = await holderOfToken(String(head?.auth), tokensIn(tokens.OPERATOR_TOKENS));
+  if (who !== undefined)
+    await note(who, kind, { id: String(data?.id ?? data?.awaited ?? "").slice(0, MAX_ID_CHARACTERS) });
 }
 
 const tooLarge = (maxBytes: number) => new Response(`A request may have ${maxBytes} bytes`, { status: 413 });

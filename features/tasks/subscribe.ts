@@ -42,6 +42,12 @@ const Notifications = z.object({
 
 const ACCEPTED_NOTIFICATIONS = `notifications: accepted are taskIds, a list of 1 to ${MAX_TASKS} task ids, and resourceSubscriptions, one of up to ${MAX_RESOURCES} URIs`;
 
+function isTooLong(notifications: unknown): boolean {
+  const { taskIds, resourceSubscriptions } = Object(notifications);
+  const isLong = (list: unknown, max: number) => Array.isArray(list) && list.length > max;
+  return isLong(taskIds, MAX_TASKS) || isLong(resourceSubscriptions, MAX_RESOURCES);
+}
+
 /** Reports changes of resources until `signal` is aborted. */
 type Watch = (uris: readonly string[], signal: AbortSignal, onUpdated: (uri: string) => void) => Promise<void>;
 
@@ -56,9 +62,12 @@ export async function subscribe(
   { request, message, watch }: { request: Request; message: ListenMessage; watch: Watch | undefined },
   sdk: () => Promise<Response>,
 ): Promise<Response> {
+  const { id, params } = message;
+  // The SDK would name each of the members that do not fit.
+  if (isTooLong(params.notifications))
+    return jsonRpcError(id, { code: ErrorCode.InvalidParams, message: ACCEPTED_NOTIFICATIONS });
   const response = await sdk();
   if (!isStream(response)) return response;
-  const { id, params } = message;
   const filter = Object(params.notifications);
   if (!("taskIds" in filter) && !(watch && "resourceSubscriptions" in filter)) return response;
   const over = response.body?.cancel();

@@ -1,7 +1,14 @@
 /** A task is the promise of a job. Its description for the Tasks extension is derived from the promise each time. */
 
 import { HOUR } from "../../core/author/index.ts";
-import { type CurrentJob, type DurablePromise, howToAnswer, inputRequestsOf, lineOf } from "../../core/jobs/index.ts";
+import {
+  type CurrentJob,
+  type DurablePromise,
+  howToAnswer,
+  inputRequestsOf,
+  lineOf,
+  viewOf,
+} from "../../core/jobs/index.ts";
 import { RETENTION_TAG } from "../../core/resonate/index.ts";
 import {
   ANSWER_SUBJECT,
@@ -18,6 +25,14 @@ const PROTOCOL_FAILURE = "ProtocolFailure";
 /** The most tasks that one subscription may name, and the most resources, for each of which a job waits. */
 export const MAX_TASKS = 100;
 export const MAX_RESOURCES = 20;
+
+/** What is said of a cancelled task, by the state of its clean-up. */
+const CANCELLED = {
+  none: "Cancelled.",
+  running: "Cancelled. It is cleaning up.",
+  done: "Cancelled. It has cleaned up.",
+  failed: "Cancelled. Its clean-up has failed.",
+} as const;
 
 interface TaskBase {
   taskId: string;
@@ -80,7 +95,11 @@ export function detailedTask(
       return { ...base, status: "input_required", pollIntervalMs, statusMessage, inputRequests };
     }
     case "rejected_canceled":
-      return { ...base, status: "cancelled", statusMessage: "Cancelled." };
+      return {
+        ...base,
+        status: "cancelled",
+        statusMessage: CANCELLED[viewOf(promise.name, promise).cleanup ?? "none"],
+      };
     case "rejected":
       if (promise.value instanceof Error && promise.value.name === PROTOCOL_FAILURE) {
         return failed(base, { code: ErrorCode.InternalError, message: promise.value.message });

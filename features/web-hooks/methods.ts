@@ -27,10 +27,10 @@ interface WebHookFeatureOptions {
   queryParams: readonly string[];
 }
 
-/** A method that costs `weight` requests. */
+/** A method that costs `weight` requests. What is sent later goes on without the token, so that reading is not enough. */
 const method = (params: readonly string[], weight: number, handle: NonNullable<Method["handle"]>): Method => ({
   form: { params },
-  cost: () => ({ access: ["read"], weight }),
+  cost: () => ({ access: ["read", "write"], weight }),
   handle,
 });
 

@@ -28,15 +28,19 @@ export function blockedCallers(auth: AuthConfig, blocked: () => Promise<readonly
   };
 }
 
+/** The callers of static tokens, for all objects of an isolate. A value, not a promise: requests must not share promises. */
+let listed: { names: string; keys: ReadonlySet<string> } = { names: "", keys: new Set() };
+
 /** Refuses callers without a static token, once their tokens are no longer listed. Of other callers only a request tells. */
 export function listedCallers(auth: AuthConfig): RefusalOf {
-  let keys: ReadonlySet<string> | undefined;
   return async (key) => {
     // What the deployment does by itself, or for everybody.
     if (auth.AUTH_MODE === "oauth" || key === "") return undefined;
     const tokens = auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS : [];
-    keys ??= new Set(await Promise.all(tokens.map(async ({ name }) => (await callerOf(name)).key)));
-    return keys.has(key) ? undefined : "has no token any more";
+    const names = tokens.map(({ name }) => name).join("\n");
+    if (names !== listed.names)
+      listed = { names, keys: new Set(await Promise.all(tokens.map(async ({ name }) => (await callerOf(name)).key))) };
+    return listed.keys.has(key) ? undefined : "has no token any more";
   };
 }
 

@@ -1,6 +1,6 @@
 /** The bindings that configure authentication. */
 import * as z from "zod";
-import { jsonOf } from "../../core/resonate/index.ts";
+import { EMPTY_SHA256, jsonOf } from "../../core/resonate/index.ts";
 
 /** The names of this machine in URLs, for which no certificate is needed. */
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
@@ -8,6 +8,15 @@ const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 export function isLoopback(url: URL): boolean {
   return LOOPBACK_NAMES.includes(url.hostname);
 }
+
+/** Whether anybody at this machine is an operator. Not with a public address: a plain proxy may serve it from this machine. */
+export const hasLocalOperators = ({
+  OPERATE,
+  PUBLIC_URL,
+}: {
+  OPERATE?: string | undefined;
+  PUBLIC_URL?: string | undefined;
+}): boolean => OPERATE === "local" && (PUBLIC_URL === undefined || isLoopback(new URL(PUBLIC_URL)));
 
 /** A URL whose answers can be trusted: HTTPS or a server on this machine, without credentials. */
 export const TrustedUrl = z.url({ error: "set it to a URL" }).superRefine((text, context) => {
@@ -18,11 +27,19 @@ export const TrustedUrl = z.url({ error: "set it to a URL" }).superRefine((text,
   if (!isTrusted) context.addIssue("it must begin with https:");
 });
 
+/** The SHA-256 of a token, in hexadecimal. */
+const TokenHash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/i)
+  .refine((sha256) => sha256.toLowerCase() !== EMPTY_SHA256, {
+    error:
+      "one is the hash of the empty text, so that anybody would be let in: it was made from a variable that is not set",
+  });
+
 /** A token that the operator hands out: the name of its caller, who may have several, and its SHA-256. */
 const Token = z.object({
   name: z.string().regex(/^[\w.@-]{1,64}$/),
-  /** In hexadecimal. */
-  sha256: z.string().regex(/^[0-9a-f]{64}$/i),
+  sha256: TokenHash,
 });
 export type Token = z.infer<typeof Token>;
 
@@ -32,6 +49,13 @@ const Tokens = z
   .string({ error: TOKENS_ADVICE })
   .transform(jsonOf)
   .pipe(z.array(Token, { error: TOKENS_ADVICE }).min(1, TOKENS_ADVICE));
+
+const Listed = z.array(z.looseObject({ sha256: TokenHash }), { error: TOKENS_ADVICE });
+
+/** The text of a list of tokens whose names need not be those of callers. */
+export const TokenList = z.string().superRefine((text, context) => {
+  for (const { message } of Listed.safeParse(jsonOf(text)).error?.issues ?? []) context.addIssue(message);
+});
 
 /** Separated by spaces. */
 const scopes = z.string().transform((text) => text.split(/\s+/).filter((scope) => scope !== ""));

@@ -1,6 +1,5 @@
 /** Authentication and authorization of callers. */
 import { callerOf } from "../../core/author/index.ts";
-import { sha256Of } from "../../core/resonate/index.ts";
 import type { Access, OAuthProtectedResourceMetadata } from "../../core/tools/index.ts";
 import { describeError, type EdgeLog } from "../http/log.ts";
 import { type AuthConfig, isLoopback, type OAuthConfig, type Token } from "./auth-config.ts";
@@ -14,7 +13,7 @@ import {
   unavailable,
   type Verified,
 } from "./refusal.ts";
-import { holderOf } from "./secret.ts";
+import { holderOfToken } from "./secret.ts";
 
 export interface Auth {
   /** The caller of a request and the content of its token; or the response that refuses it. */
@@ -52,7 +51,7 @@ export function createAuth(config: AuthConfig, address: PublicAddress, log: Edge
 /** Verifies tokens that the operator hands out, by their hashes. @throws {TokenRefused} for an unknown token */
 function bearerVerifier(tokens: readonly Token[]): (token: string) => Promise<Verified> {
   return async (token) => {
-    const name = holderOf(await sha256Of(token), tokens);
+    const name = await holderOfToken(token, tokens);
     if (name === undefined) throw new TokenRefused("The token is not known");
     return { caller: await callerOf(name, name), scopes: [] };
   };

@@ -1,4 +1,4 @@
-import { isSameSecret } from "../../core/resonate/index.ts";
+import { isSameSecret, mayBeToken, sha256Of } from "../../core/resonate/index.ts";
 
 /** A token as configuration lists it: the name of its holder (default: `operator`), and its SHA-256 in hexadecimal. */
 interface ListedToken {
@@ -14,6 +14,12 @@ export function holderOf(hash: string, tokens: readonly ListedToken[]): string |
   const [holder] = tokens.filter(({ sha256 }) => isSameSecret(utf8.encode(String(sha256).toLowerCase()), expected));
   return holder && String(holder.name ?? "operator");
 }
+
+/** The name that belongs to a token that a request shows. One that is too short belongs to nobody. */
+export const holderOfToken = async (
+  token: string | undefined,
+  tokens: readonly ListedToken[],
+): Promise<string | undefined> => (mayBeToken(token) ? holderOf(await sha256Of(token), tokens) : undefined);
 
 /** The tokens of a variable that holds a JSON list of them. */
 export function tokensIn(text: string | undefined): ListedToken[] {

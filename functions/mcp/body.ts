@@ -1,6 +1,6 @@
 /** Reads request bodies as JSON, within limits of size, time and depth. */
 
-import { BODY_TIMEOUT_MS, exactJsonOf, isTooDeep, MAX_DEPTH, readBytes } from "../../core/resonate/index.ts";
+import { BODY_TIMEOUT_MS, isTooDeep, MAX_DEPTH, parseExact, readBytes } from "../../core/resonate/index.ts";
 
 /** The largest request body that is read, in bytes. */
 export const MAX_BODY = 1_000_000;
@@ -8,8 +8,8 @@ export const MAX_BODY = 1_000_000;
 /** How many characters of a body cost as much as one request: they are read, checked, and may be stored. */
 const CHARACTERS_PER_UNIT = 20_000;
 
-/** The longest texts that answers repeat: the id of a request, its method, the token of its progress; in characters. */
-const MAX_ECHOED_CHARACTERS = 1_000;
+/** How many characters of JSON answers repeat: the id of a request, its method, the token of its progress. */
+const MAX_ECHOED_CHARACTERS = 2_000;
 
 /** The parsed body and what its size alone costs, the response that refuses it, or the request for the SDK to refuse. */
 type Body = { parsed: unknown; weight: number } | Response | Request;
@@ -28,34 +28,38 @@ export async function readBody(request: Request): Promise<Body> {
   if (body === 408)
     return refusal(408, `Request Timeout: the body must come within ${BODY_TIMEOUT_MS / 1_000} seconds`);
   const text = new TextDecoder().decode(body);
-  const parsed = exactJsonOf(text);
-  if (parsed === undefined) return new Request(url, { method, headers, body: text, signal });
+  let parsed: unknown;
+  try {
+    parsed = parseExact(text);
+  } catch {
+    return new Request(url, { method, headers, body: text, signal });
+  }
   if (Array.isArray(parsed)) return invalidRequest("the body is a list. Requests are sent one at a time");
   if (isTooDeep(text)) return invalidRequest(`it is nested more than ${MAX_DEPTH} levels deep`, parsed);
-  const long = longEcho(parsed);
-  if (long) return invalidRequest(`${long} has more than ${MAX_ECHOED_CHARACTERS} characters`, parsed);
+  if (text.length > MAX_ECHOED_CHARACTERS && repeatsLong(parsed))
+    return invalidRequest(
+      `its id, method and progressToken have more than ${MAX_ECHOED_CHARACTERS} characters`,
+      parsed,
+    );
   if (EMPTY_PATTERN.test(text)) (await import("./empty-members.ts")).leaveOutEmpty(parsed);
   return { parsed, weight: Math.ceil(text.length / CHARACTERS_PER_UNIT) };
+}
+
+/** Whether what answers would repeat of a message is too long for that. */
+function repeatsLong(message: unknown): boolean {
+  const { id, method, params } = Object(message);
+  const { progressToken } = Object(Object(params)._meta);
+  return JSON.stringify([id, method, progressToken]).length > MAX_ECHOED_CHARACTERS;
 }
 
 /** What a text has that may have an empty member. */
 const EMPTY_PATTERN = /null|\[\s*\]/;
 
-/** The name of a text that answers would repeat, and that is too long for that. */
-function longEcho(message: unknown): string | undefined {
-  const { id, method, params } = Object(message);
-  const { progressToken } = Object(Object(params)._meta);
-  const echoed = { "its id": id, "its method": method, "its progressToken": progressToken };
-  return Object.entries(echoed).find(([, text]) => isLong(text))?.[0];
-}
-
-const isLong = (text: unknown): boolean => typeof text === "string" && text.length > MAX_ECHOED_CHARACTERS;
-
 /** The response to a body that is not acceptable as JSON-RPC, with the id of its message where it has one. */
 export function invalidRequest(reason: string, parsed?: unknown): Response {
   const { id } = Object(parsed);
   const error = { code: -32600, message: `Invalid Request: ${reason}` };
-  const isRepeated = typeof id === "number" || (typeof id === "string" && !isLong(id));
+  const isRepeated = typeof id === "number" || (typeof id === "string" && id.length <= MAX_ECHOED_CHARACTERS);
   return Response.json({ jsonrpc: "2.0", error, id: isRepeated ? id : null }, { status: 400 });
 }
 

@@ -1,6 +1,13 @@
 /** The parts of a deployment's objects, by role: an object opens those of its role, in this order. */
 import { isPublicHost } from "../../core/author/index.ts";
-import { type CallerRecords, type ObjectPart, ProgressFeeds, RemoteStore, retentionOf } from "../../core/jobs/index.ts";
+import {
+  type CallerRecords,
+  type ObjectPart,
+  ProgressFeeds,
+  RemoteStore,
+  retentionOf,
+  startedJob,
+} from "../../core/jobs/index.ts";
 import {
   CALLER_ROLE,
   CALLERS_ROLE,
@@ -187,7 +194,9 @@ function hooksIn(
 }
 
 /** The parts of the object through which operators see and act. */
-async function operatorsParts(host: RoleHost, { config, env, client }: Deployment): Promise<ObjectPart[]> {
+async function operatorsParts(host: RoleHost, { config, env, client, callers }: Deployment): Promise<ObjectPart[]> {
+  // An operator's retry counts, but no limit refuses it.
+  const limits = { jobs: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
   const part = operatorsObject({
     sql: host.sql,
     client,
@@ -195,6 +204,10 @@ async function operatorsParts(host: RoleHost, { config, env, client }: Deploymen
     definitions,
     env,
     cancelFeatures: [cleanUp],
+    async enter(key, attempt) {
+      const answer = await callers?.records(limits).of(key).reserve(startedJob(attempt, key), limits);
+      if (typeof answer === "object") throw new Error(answer.refused);
+    },
     fetchTo: (url) => fetchTo(url, config),
     alarmAt: await host.alarmAt(),
     arm: () => host.arm(),

@@ -69,7 +69,7 @@ await using cleanup = new AsyncDisposableStack();
 cleanup.defer(() => rm(data, { recursive: true, force: true }));
 const VIEW_KEY = "v".repeat(32);
 const tokens = Object.fromEntries(
-  Array.from({ length: callerCount }, (_, n) => [`caller${n}`, `token-of-caller-${n}`]),
+  Array.from({ length: callerCount }, (_, n) => [`caller${n}`, `static-token-of-caller-${n}`]),
 );
 const env: Record<string, string> = { VIEW_KEY, LEASE_SECONDS: "5" };
 const bindings = { ...bearerBindings(tokens), ALLOW_LOOPBACK_CALLBACKS: "1", VIEW_KEY, MAX_JOBS: "0" };

@@ -7,7 +7,7 @@ import { eventsAt } from "../../test/events/support.ts";
 import type { Gate } from "../../test/support/gate.ts";
 import type { ControlledEdge } from "./controlled-edge.ts";
 
-export const TOKENS = { suite: "token-of-the-suite", other: "token-of-another" };
+export const TOKENS = { suite: "static-token-of-the-suite", other: "static-token-of-another" };
 
 /** How long the Resonate server is out of reach, from the first call on, in milliseconds. */
 const OUTAGE_MS = 4_000;

@@ -33,7 +33,7 @@ export interface HostileResult {
 
 const ORDINARY = Array.from({ length: 10 }, (_, n) => `ordinary${n}`);
 const HOSTILE = "hostile";
-const tokenOf = (name: string) => `token-of-${name}`;
+const tokenOf = (name: string) => `static-token-of-${name}`;
 
 /** The pause between the requests of an ordinary caller, in milliseconds. */
 const PAUSE = 500;

@@ -49,7 +49,7 @@ export interface SleepersResult {
 
 const TEMPLATE = "sleeper";
 /** The caller of all timers. Without callers, a list would be a search over the whole server. */
-const [CALLER, TOKEN] = ["ada", "token-of-ada"];
+const [CALLER, TOKEN] = ["ada", "static-token-of-ada"];
 
 /** How many timers are set through the edge, due during the traffic. */
 const SAMPLE = 100;

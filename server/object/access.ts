@@ -1,6 +1,7 @@
 /** Decides who may use the protocol from outside of the account, and for which ids. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { mayBeToken } from "../../core/resonate/index.ts";
 import type { EngineRequest } from "../engine/engine.ts";
 
 /** The path under which the edge forwards requests from outside of the account to the object. */
@@ -16,7 +17,7 @@ export interface PublicEnv {
 
 /** Whether a list has a token. It compares hashes, so that its duration reveals nothing about the tokens. */
 export function isAllowed(token: string | undefined, tokens: string | undefined): boolean {
-  if (token === undefined || token === "" || !tokens) return false;
+  if (!mayBeToken(token) || !tokens) return false;
   const hash = bytesToHex(sha256(utf8ToBytes(token)));
   const entries: unknown = JSON.parse(tokens);
   return Array.isArray(entries) && entries.some((entry) => String(entry?.sha256).toLowerCase() === hash);

@@ -7,7 +7,12 @@ import { bearerBindings, callerAt } from "../auth/support.ts";
 import { newSecret, startReceiver } from "../events/receiver.ts";
 import { eventsAt } from "../events/support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve", fay: "token-of-fay" };
+const TOKENS = {
+  ada: "static-token-of-ada",
+  bob: "static-token-of-bob",
+  eve: "static-token-of-eve",
+  fay: "static-token-of-fay",
+};
 /** How long a test waits, in milliseconds: shorter than a caller object's own interval to look for ends. */
 const SOON = 25_000;
 

@@ -14,15 +14,16 @@ test("only the configured tokens are accepted, among them one that the script ma
   const entry = /^ {2}(\{.*\})$/m.exec(stdout)?.[1] ?? expect.fail(stdout);
   const { sha256 } = JSON.parse(entry);
   const hash = (text: string) => createHash("sha256").update(text).digest("hex");
-  const other = { name: "bob", sha256: hash("other").toUpperCase() };
-  const second = { name: "ada", sha256: hash("second") };
-  const BEARER_TOKENS = JSON.stringify([JSON.parse(entry), other, second]);
+  const other = { name: "bob", sha256: hash("static-token-other").toUpperCase() };
+  const second = { name: "ada", sha256: hash("static-token-second") };
+  const short = { name: "eve", sha256: hash("fifteen-letters") };
+  const BEARER_TOKENS = JSON.stringify([JSON.parse(entry), other, second, short]);
   await using edge = await startEdge({ port: 0, bindings: { RESONATE_URL, AUTH_MODE: "bearer", BEARER_TOKENS } });
   const status = async (headers?: Record<string, string>) => (await listTools(`${edge.url}/mcp`, headers)).status;
 
   expect(await status(bearer(token))).toBe(200);
-  expect(await status(bearer("other"))).toBe(200);
-  expect(await status(bearer("second"))).toBe(200);
+  expect(await status(bearer("static-token-other"))).toBe(200);
+  expect(await status(bearer("static-token-second"))).toBe(200);
   for (const wrong of [
     token.slice(0, -1),
     `${token}x`,
@@ -30,6 +31,7 @@ test("only the configured tokens are accepted, among them one that the script ma
     sha256,
     other.sha256,
     "ada",
+    "fifteen-letters",
     "x".repeat(8_000),
   ]) {
     expect(await status(bearer(wrong))).toBe(401);
@@ -51,6 +53,7 @@ test("the script requires one name that is valid in the configuration", async ()
 });
 
 const HASH = "0".repeat(64);
+const EMPTY = JSON.stringify([{ name: "ada", sha256: createHash("sha256").digest("hex") }]);
 
 const WRONG: [bindings: Record<string, string>, reason: RegExp][] = [
   [{}, /AUTH_MODE: set it to oauth .*, bearer .* or none/],
@@ -63,6 +66,13 @@ const WRONG: [bindings: Record<string, string>, reason: RegExp][] = [
   [{ AUTH_MODE: "bearer" }, /BEARER_TOKENS: set it to a JSON list/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: "hunter2" }, /BEARER_TOKENS: set it to a JSON list/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: "[]" }, /BEARER_TOKENS/],
+  [{ AUTH_MODE: "bearer", BEARER_TOKENS: EMPTY }, /BEARER_TOKENS.*the hash of the empty text/],
+  [{ AUTH_MODE: "none", OPERATOR_TOKENS: EMPTY }, /OPERATOR_TOKENS.*the hash of the empty text/],
+  [
+    { AUTH_MODE: "none", RESONATE_TOKENS: EMPTY.replace(/"[0-9a-f]{64}"/, (hash) => hash.toUpperCase()) },
+    /RESONATE_TOKENS.*the hash of the empty text/,
+  ],
+  [{ AUTH_MODE: "none", OPERATOR_TOKENS: "hunter2" }, /OPERATOR_TOKENS: set it to a JSON list/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "ada", sha256: "hunter2" }]) }, /BEARER_TOKENS/],
   [{ AUTH_MODE: "bearer", BEARER_TOKENS: JSON.stringify([{ name: "a b", sha256: HASH }]) }, /BEARER_TOKENS/],
 ];

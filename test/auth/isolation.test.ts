@@ -13,7 +13,7 @@ let stack: Stack;
 let ada: TestCaller;
 let bob: TestCaller;
 beforeAll(async () => {
-  const tokens = { ada: "token-of-ada", bob: "token-of-bob" };
+  const tokens = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
   stack = await startTaskStack({ bindings: bearerBindings(tokens) });
   ada = callerAt(stack.url, tokens.ada);
   bob = callerAt(stack.url, tokens.bob);

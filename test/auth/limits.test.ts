@@ -12,7 +12,7 @@ import { accept, TASK_PROGRAMS } from "../tasks/support.ts";
 import { bearer, bearerBindings, callerAt, listTools } from "./support.ts";
 
 const NAMES = ["ada", "bob", "carol", "dan", "eve", "fay"] as const;
-const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`])) as Record<
+const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `static-token-of-${name}`])) as Record<
   (typeof NAMES)[number],
   string
 >;

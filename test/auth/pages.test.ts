@@ -7,7 +7,12 @@ import { rpcHeaders, rpcMessage } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "e".repeat(6_000), fay: "f".repeat(2_800) };
+const TOKENS = {
+  ada: "static-token-of-ada",
+  bob: "static-token-of-bob",
+  eve: "e".repeat(6_000),
+  fay: "f".repeat(2_800),
+};
 const PUBLIC_URL = "https://tools.example";
 const VIEW_KEY = "v".repeat(32);
 

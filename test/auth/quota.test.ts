@@ -17,7 +17,7 @@ import { bearer, bearerBindings, callerAt, type TestCaller } from "./support.ts"
 
 const MAX_JOBS = 20;
 const NAMES = ["range", "turns", "at-once", "ends", "months", "restarts", "looks"] as const;
-const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]));
+const TOKENS = Object.fromEntries(NAMES.map((name) => [name, `static-token-of-${name}`]));
 
 let gate: Gate;
 let stack: GatedStack;

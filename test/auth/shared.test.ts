@@ -13,7 +13,7 @@ let ada: TestCaller;
 let bob: TestCaller;
 let cy: TestCaller;
 beforeAll(async () => {
-  const tokens = Object.fromEntries(NAMES.map((name) => [name, `token-of-${name}`]));
+  const tokens = Object.fromEntries(NAMES.map((name) => [name, `static-token-of-${name}`]));
   stack = await startStack({ bindings: bearerBindings(tokens) });
   callers = Object.values(tokens).map((token) => callerAt(stack.url, token));
   [ada, bob, cy] = callers as [TestCaller, TestCaller, TestCaller];

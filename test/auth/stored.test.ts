@@ -13,11 +13,11 @@ let ada: TestCaller;
 let bob: TestCaller;
 beforeAll(async () => {
   const bindings = {
-    ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob", dora: "token-of-dora" }),
+    ...bearerBindings({ ada: "static-token-of-ada", bob: "static-token-of-bob", dora: "static-token-of-dora" }),
     MAX_STORED_BYTES: String(LIMIT),
   };
   stack = await startStack({ workers: 0, bindings });
-  [ada, bob] = [callerAt(stack.url, "token-of-ada"), callerAt(stack.url, "token-of-bob")];
+  [ada, bob] = [callerAt(stack.url, "static-token-of-ada"), callerAt(stack.url, "static-token-of-bob")];
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -28,10 +28,10 @@ test("a long call counts as more requests than a short one", async () => {
   await using limited = await startStack({
     workers: 0,
     resonate: stack.resonate,
-    bindings: { ...bearerBindings({ ada: "token-of-ada" }), RATE_LIMIT: "100" },
+    bindings: { ...bearerBindings({ ada: "static-token-of-ada" }), RATE_LIMIT: "100" },
   });
   const body = call("set_timer", { timer_name: "x".repeat(900_000), seconds: 5 });
-  const headers = { authorization: "Bearer token-of-ada" };
+  const headers = { authorization: "Bearer static-token-of-ada" };
   const statuses: number[] = [];
   for (let n = 0; n < 3; n++) statuses.push((await send(limited.url, { headers, body })).status);
   expect(statuses).toEqual([200, 200, 429]);
@@ -56,7 +56,7 @@ test("the list reports a caller's stored bytes, which grow by results; above the
 });
 
 test("a caller can remove only its own ended jobs, which frees their bytes", async () => {
-  const dora = callerAt(stack.url, "token-of-dora");
+  const dora = callerAt(stack.url, "static-token-of-dora");
   const { key } = await callerOf("dora");
   await set(dora, "ended");
   await set(dora, "running");
@@ -79,7 +79,7 @@ test("a caller can remove only its own ended jobs, which frees their bytes", asy
 });
 
 test("a job is not removed before its clean-up is over: its steps may have to be undone", async () => {
-  const dora = callerAt(stack.url, "token-of-dora");
+  const dora = callerAt(stack.url, "static-token-of-dora");
   const place = { latitude: 47.6, longitude: -122.3, from: "2013-01", to: "2013-02", confirm: true };
   await dora.tasks.call("weather_range", place);
   const [{ job_name }] = (await dora.call("list_jobs", { kind: "weather_range" })).jobs;
@@ -95,9 +95,9 @@ test.each([
   await using one = await startStack({
     resonate: stack.resonate,
     programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
-    bindings: { ...bearerBindings({ eve: "token-of-eve" }), MAX_STORED_BYTES: String(LIMIT) },
+    bindings: { ...bearerBindings({ eve: "static-token-of-eve" }), MAX_STORED_BYTES: String(LIMIT) },
   });
-  const eve = callerAt(one.url, "token-of-eve");
+  const eve = callerAt(one.url, "static-token-of-eve");
   const keep = (name: string) => eve.call("hoard", { name, ...args });
   expect(await keep("first")).toMatchObject({ status: "complete", result: "done" });
   await expect.poll(() => stored(eve).then(({ bytes }) => bytes)).toBeGreaterThan(9_000);
@@ -114,9 +114,9 @@ test.each([
   await using one = await startStack({
     resonate: stack.resonate,
     programs: { edge: "test/limits/fixture/limits-edge.ts", worker: "test/limits/fixture/limits-worker.ts" },
-    bindings: { ...bearerBindings({ mallory: "token-of-mallory" }), MAX_STORED_BYTES: "300000" },
+    bindings: { ...bearerBindings({ mallory: "static-token-of-mallory" }), MAX_STORED_BYTES: "300000" },
   });
-  const mallory = callerAt(one.url, "token-of-mallory");
+  const mallory = callerAt(one.url, "static-token-of-mallory");
   const times = Math.floor(300_000 / told);
   const hoard = { step: 0, told, times, child: 0, stays: true };
   const start = (name: string) => mallory.tasks.call("hoard", { name, ...hoard, ...args });

@@ -172,7 +172,7 @@ describe.concurrent("authentication", () => {
   });
 
   test("by static tokens passes the check where they are expected, and a good token is accepted", async () => {
-    const sha256 = createHash("sha256").update("secret").digest("hex");
+    const sha256 = createHash("sha256").update("secret-of-doctor").digest("hex");
     const BEARER_TOKENS = JSON.stringify([{ name: "doctor", sha256 }]);
     await using edge = await edgeWith({ AUTH_MODE: "bearer", BEARER_TOKENS });
     const origin = new URL(edge.url);
@@ -181,7 +181,7 @@ describe.concurrent("authentication", () => {
     expect((await checkAuth(origin, "none")).status).toBe("failed");
     expect((await checkAuth(origin, "oauth")).status).toBe("failed");
     const url = new URL("/mcp", origin);
-    expect(of(await checkMcp({ url, token: "secret", wait: 20 }), "one-second timer").status).toBe("ok");
+    expect(of(await checkMcp({ url, token: "secret-of-doctor", wait: 20 }), "one-second timer").status).toBe("ok");
     expect(of(await checkMcp({ url, token: "wrong", wait: 20 }), "MCP")).toMatchObject({
       status: "failed",
       fix: expect.stringContaining("BEARER_TOKENS"),

@@ -16,7 +16,13 @@ import { newSecret, startReceiver } from "../events/receiver.ts";
 import { eventsAt, type Notified, streamAt } from "../events/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
-const TOKENS = { poll: "token-1", push: "token-2", hooks: "token-3", delivery: "token-4", other: "token-5" };
+const TOKENS = {
+  poll: "conformance-token-1",
+  push: "conformance-token-2",
+  hooks: "conformance-token-3",
+  delivery: "conformance-token-4",
+  other: "conformance-token-5",
+};
 const ENDED = { name: "job.ended" };
 const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
 const HOUR = 3_600_000;

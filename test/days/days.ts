@@ -121,7 +121,9 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
   const worker = started.use(
     await startWorker({ ...address, WEATHER_API_URL: archive.url, ...worked.env }, { imports: worked.imports }),
   );
-  const tokens = Object.fromEntries(Array.from({ length: callers }, (_, n) => [`caller${n}`, `token-of-caller-${n}`]));
+  const tokens = Object.fromEntries(
+    Array.from({ length: callers }, (_, n) => [`caller${n}`, `static-token-of-caller-${n}`]),
+  );
   const bindings = {
     ...address,
     ...bearerBindings(tokens),

@@ -6,7 +6,7 @@ import { weatherRange } from "../../tools/weather/range.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
-const TOKENS = { ada: "token-of-ada", grace: "token-of-grace" };
+const TOKENS = { ada: "static-token-of-ada", grace: "static-token-of-grace" };
 const tools = { setTimer, weatherRange };
 
 let stack: Stack;

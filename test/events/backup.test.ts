@@ -11,7 +11,7 @@ import { bearer, bearerBindings } from "../auth/support.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt, streamAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 const ENDED = { name: "job.ended" };
 const operator = newToken();
 

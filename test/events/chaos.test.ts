@@ -9,7 +9,7 @@ import { startStack } from "../support/stack.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 const JOBS = 4;
 
 test("while edge, worker and server are killed, each end reaches each receiver of its caller and no other", async () => {

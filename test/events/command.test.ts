@@ -7,7 +7,7 @@ import { freePort } from "../../testing/stack/port.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
-const TOKENS = { ada: "token-of-ada" };
+const TOKENS = { ada: "static-token-of-ada" };
 
 let stack: Stack;
 let ada: TestCaller;

@@ -9,7 +9,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 import { newSecret, serve, serveAsNode, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob", eve: "static-token-of-eve" };
 
 let resonate: Resonate;
 let stack: Stack;

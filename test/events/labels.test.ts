@@ -6,7 +6,7 @@ import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventsAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 const LABELS = "durable-mcp/labels";
 
 let stack: Stack;

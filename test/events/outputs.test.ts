@@ -5,7 +5,7 @@ import { startStack } from "../support/stack.ts";
 import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 
 test("an author's events and partial results come in order, once each, even if the worker is killed", async () => {
   await using stack = await startStack({

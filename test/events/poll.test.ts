@@ -9,7 +9,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 import { eventsAt, type Notified, streamAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 
 let resonate: Resonate;
 let stack: Stack;

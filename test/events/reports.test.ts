@@ -10,11 +10,11 @@ import { newSecret, startReceiver } from "./receiver.ts";
 import { eventsAt } from "./support.ts";
 
 const TOKENS = {
-  ada: "token-of-ada",
-  bob: "token-of-bob",
-  eve: "token-of-eve",
-  fay: "token-of-fay",
-  gus: "token-of-gus",
+  ada: "static-token-of-ada",
+  bob: "static-token-of-bob",
+  eve: "static-token-of-eve",
+  fay: "static-token-of-fay",
+  gus: "static-token-of-gus",
 };
 const VIEW_KEY = "v".repeat(32);
 /** How long a test waits, in milliseconds: shorter than the edge's own interval to look for ends. */

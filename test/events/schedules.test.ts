@@ -9,7 +9,7 @@ import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventsAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 
 let stack: Stack;
 let ada: TestCaller;

@@ -28,7 +28,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 import { subscribe, type WireTask } from "../tasks/support.ts";
 import { hashOf, madeOf } from "./fixture/runs.ts";
 
-const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
+const TOKENS = { ada: "static-token-of-ada", eve: "static-token-of-eve" };
 const PUBLIC_URL = "https://jobs.example";
 const operator = newToken();
 const tokensOf = ({ sha256 }: { sha256: string }) => JSON.stringify([{ name: "op", sha256 }]);

@@ -10,7 +10,7 @@ import { type Stack, startStack } from "../support/stack.ts";
 
 const CALLERS = Array.from({ length: 10 }, (_, n) => `caller${n}`);
 const FILES_OF_CALLER = 100;
-const tokenOf = (caller: string) => `token-of-${caller}`;
+const tokenOf = (caller: string) => `static-token-of-${caller}`;
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 const PUBLIC_URL = "https://jobs.example";
 

@@ -12,7 +12,7 @@ import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
-const TOKENS = { ada: "token-of-ada", eve: "token-of-eve" };
+const TOKENS = { ada: "static-token-of-ada", eve: "static-token-of-eve" };
 const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
 const TEXT = "what is in the file";
 

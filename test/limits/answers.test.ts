@@ -12,8 +12,8 @@ import { JSON_HEADERS, send, call as toolCall } from "./support.ts";
 const BOUND = 50_000;
 const ENVELOPE = 500;
 
-const ADA = "token-of-ada";
-const BOB = "token-of-bob";
+const ADA = "static-token-of-ada";
+const BOB = "static-token-of-bob";
 
 let resonate: Resonate;
 /** Without workers: jobs settle when a test settles them. */

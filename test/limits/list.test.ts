@@ -52,15 +52,15 @@ describe("in a deployment that distinguishes callers", () => {
       bindings: {
         RESONATE_URL: gate.url,
         ...bearerBindings({
-          ada: "token-of-ada",
-          bob: "token-of-bob",
-          cy: "token-of-cy",
-          dora: "token-of-dora",
-          fay: "token-of-fay",
+          ada: "static-token-of-ada",
+          bob: "static-token-of-bob",
+          cy: "static-token-of-cy",
+          dora: "static-token-of-dora",
+          fay: "static-token-of-fay",
         }),
       },
     });
-    [ada, bob] = [callerAt(stack.url, "token-of-ada"), callerAt(stack.url, "token-of-bob")];
+    [ada, bob] = [callerAt(stack.url, "static-token-of-ada"), callerAt(stack.url, "static-token-of-bob")];
   });
   afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -77,7 +77,7 @@ describe("in a deployment that distinguishes callers", () => {
   });
 
   test("jobs that are started concurrently at two isolates are all listed, each once", async () => {
-    const [here, there] = [callerAt(stack.beside, "token-of-cy"), ada];
+    const [here, there] = [callerAt(stack.beside, "static-token-of-cy"), ada];
     const mine = await Promise.all(
       Array.from({ length: 40 }, (_, n) => set(n % 2 === 0 ? here : there, `at once ${n}`)),
     );
@@ -86,7 +86,7 @@ describe("in a deployment that distinguishes callers", () => {
     const even = Array.from({ length: 20 }, (_, n) => `timer_at once ${2 * n}`);
     expect((await all(here, { limit: 7 })).sort()).toEqual(even.sort());
     expect(
-      (await all(callerAt(stack.beside, "token-of-ada"), { limit: 100 }))
+      (await all(callerAt(stack.beside, "static-token-of-ada"), { limit: 100 }))
         .filter((name) => name.includes("at once"))
         .sort(),
     ).toEqual(odd.sort());
@@ -98,7 +98,7 @@ describe("in a deployment that distinguishes callers", () => {
   });
 
   test("a list by status and kind is complete, including jobs whose end nobody reported", async () => {
-    const dora = callerAt(stack.url, "token-of-dora");
+    const dora = callerAt(stack.url, "static-token-of-dora");
     for (let n = 0; n < 30; n++) await set(dora, `d${n}`);
     const { key } = await callerOf("dora");
     for (let n = 0; n < 30; n += 3) {
@@ -112,13 +112,13 @@ describe("in a deployment that distinguishes callers", () => {
   });
 
   test("a list by a rare status reads each running job once at most, and counts these reads against the limit", async () => {
-    const fay = callerAt(stack.url, "token-of-fay");
+    const fay = callerAt(stack.url, "static-token-of-fay");
     const month = (n: number) => ({ latitude: 10 + n / 100, longitude: 1, year: 2013, month: 5 });
     await Promise.all(Array.from({ length: 40 }, (_, n) => fay.call("start_gathering", month(n))));
     const calls = await counted(() => fay.call("list_jobs", { status: "failed", limit: 100 }));
     expect(calls["promise.get"]?.length).toBeLessThan(50);
     // If a list counted as one request regardless of its reads, the limit would allow it here.
-    const there = callerAt(stack.beside, "token-of-fay");
+    const there = callerAt(stack.beside, "static-token-of-fay");
     for (let n = 0; n < 6; n++) await there.call("list_jobs", { status: "failed", limit: 100 });
     expect(await there.call("list_jobs", { status: "failed" }).catch(() => "no")).toBe("no");
   });

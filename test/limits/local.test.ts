@@ -199,11 +199,11 @@ test.skipIf(process.platform !== "linux")(
     });
     await using proxy = run("cli/main.ts", {
       args: ["proxy", `${server.url}/mcp`],
-      env: { MCP_TOKEN: "token-of-ada", HOME: dir },
+      env: { MCP_TOKEN: "static-token-of-ada", HOME: dir },
     });
-    await until("the proxy to ask the server", () => seen.includes("Bearer token-of-ada"), 25_000);
-    expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("token-of-ada");
-    expect(proxy.output()).not.toContain("token-of-ada");
+    await until("the proxy to ask the server", () => seen.includes("Bearer static-token-of-ada"), 25_000);
+    expect(await readFile(`/proc/${proxy.pid}/cmdline`, "utf8")).not.toContain("static-token-of-ada");
+    expect(proxy.output()).not.toContain("static-token-of-ada");
   },
 );
 
@@ -212,11 +212,11 @@ test.skipIf(process.platform !== "linux")(
   async () => {
     const command = ["--", process.execPath, "-e", "setTimeout(() => {}, 60_000)"];
     await using wrap = run("cli/main.ts", {
-      args: ["wrap", "--env", "SECRET=token-of-eve", ...command],
+      args: ["wrap", "--env", "SECRET=static-token-of-eve", ...command],
       env: { HOME: dir },
     });
     await until("wrap to say so", () => wrap.output().includes("--env-file"), 25_000);
-    expect(await readFile(`/proc/${wrap.pid}/cmdline`, "utf8")).not.toContain("token-of-eve");
-    expect(wrap.output()).not.toContain("token-of-eve");
+    expect(await readFile(`/proc/${wrap.pid}/cmdline`, "utf8")).not.toContain("static-token-of-eve");
+    expect(wrap.output()).not.toContain("static-token-of-eve");
   },
 );

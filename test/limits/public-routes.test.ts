@@ -19,15 +19,15 @@ beforeAll(async () => {
   stack = await startStack({
     workers: 0,
     bindings: {
-      ...bearerBindings({ ada: "token-of-ada", eve: "token-of-eve" }),
+      ...bearerBindings({ ada: "static-token-of-ada", eve: "static-token-of-eve" }),
       VIEW_KEY,
       PUBLIC_URL: "https://jobs.example",
       ALLOWED_HOSTS: "127.0.0.1,jobs.example",
       OPERATOR_TOKENS: JSON.stringify([{ name: "op", sha256: operator.sha256 }]),
     },
   });
-  ada = callerAt(stack.url, "token-of-ada");
-  eve = callerAt(stack.url, "token-of-eve");
+  ada = callerAt(stack.url, "static-token-of-ada");
+  eve = callerAt(stack.url, "static-token-of-eve");
   await ada.call("set_timer", { timer_name: "hers", seconds: 3_600 });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
@@ -42,7 +42,7 @@ const operating = (path: string, body?: unknown) =>
 
 /** Makes a call as Eve. Returns the message of the error, of the protocol or the tool, or else the result as text. */
 const asks = async (name: string, args: object) => {
-  const { messages, text } = await send(stack.url, { headers: bearer("token-of-eve"), body: call(name, args) });
+  const { messages, text } = await send(stack.url, { headers: bearer("static-token-of-eve"), body: call(name, args) });
   const { result, error } = messages.at(-1) ?? {};
   return error?.message ?? (result?.isError ? result.content[0].text : JSON.stringify(result ?? text));
 };
@@ -82,7 +82,7 @@ test.each<Attack>([
   ],
   ["a report by GET", () => send(at("/reports"), { method: "GET" }), 404, /Not found/],
   ["a report by PUT", () => send(at("/reports"), { method: "PUT", body: {} }), 404, /Not found/],
-  ["a report with a caller's token", () => report({}, bearer("token-of-eve")), 401, /workers alone/],
+  ["a report with a caller's token", () => report({}, bearer("static-token-of-eve")), 401, /workers alone/],
   ["an action nested deep", () => operating("act", DEEP), 400, /not an action/],
   [
     "an action for 10,001 jobs",

@@ -73,8 +73,8 @@ describe("the limit", () => {
     }));
 
   test("tells a client whose request exceeds the whole limit how much it may ask for, and not to retry", () => {
-    const bindings = { RATE_LIMIT: "60", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada" }) };
-    const headers = { authorization: "Bearer ada" };
+    const bindings = { RATE_LIMIT: "60", WAIT_SECONDS: "1", ...bearerBindings({ ada: "static-token-of-ada" }) };
+    const headers = { authorization: "Bearer static-token-of-ada" };
     return limited(bindings, async ({ url }) => {
       const words =
         /counts as 100, .* may make 60 in 60 seconds. Trying again does not help. Ask for at most 60 at once/;
@@ -99,7 +99,11 @@ describe("the limit", () => {
   });
 
   test("counts all months of a new range before the range is created", () => {
-    const bindings = { RATE_LIMIT: "160", WAIT_SECONDS: "1", ...bearerBindings({ ada: "ada", bob: "bob" }) };
+    const bindings = {
+      RATE_LIMIT: "160",
+      WAIT_SECONDS: "1",
+      ...bearerBindings({ ada: "static-token-of-ada", bob: "static-token-of-bob" }),
+    };
     return limited(bindings, async ({ url }) => {
       const as = (token: string, body: unknown) => send(url, { headers: { authorization: `Bearer ${token}` }, body });
       const range = async (token: string, latitude: number, to: string) => {
@@ -107,17 +111,17 @@ describe("the limit", () => {
         const { messages } = await as(token, call("weather_range", { ...where, from: "2000-01", to }));
         return messages.at(-1)?.result;
       };
-      const found = await Promise.all([1, 2, 3].map(() => range("ada", 3, "2008-04")));
+      const found = await Promise.all([1, 2, 3].map(() => range("static-token-of-ada", 3, "2008-04")));
       expect(found.map(({ isError }) => isError ?? false)).toEqual([false, false, false]);
-      const refused = await range("ada", 4, "2008-04");
+      const refused = await range("static-token-of-ada", 4, "2008-04");
       expect(refused).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("counts as 100") }] });
       const about = { job_names: [found[0].structuredContent.job_name.replace("_3_", "_4_")] };
-      const { messages } = await as("ada", call("probe_status", about));
+      const { messages } = await as("static-token-of-ada", call("probe_status", about));
       expect(messages.at(-1).result.structuredContent.statuses[0].status).toBe("not_found");
-      expect((await as("ada", probeNothing(70))).status).toBe(429);
-      expect((await as("ada", probeNothing(20))).status).toBe(200);
-      expect((await range("bob", 4, "2000-01")).isError ?? false).toBe(false);
-      expect((await as("bob", probeNothing(100))).status).toBe(200);
+      expect((await as("static-token-of-ada", probeNothing(70))).status).toBe(429);
+      expect((await as("static-token-of-ada", probeNothing(20))).status).toBe(200);
+      expect((await range("static-token-of-bob", 4, "2000-01")).isError ?? false).toBe(false);
+      expect((await as("static-token-of-bob", probeNothing(100))).status).toBe(200);
     });
   });
 
@@ -130,12 +134,15 @@ describe("the limit", () => {
     }));
 
   test.each(["", " "])("has its default value when it is set to %j", (RATE_LIMIT) =>
-    limited({ RATE_LIMIT, MAX_JOBS: RATE_LIMIT, ...bearerBindings({ ada: "ada" }) }, async ({ url }) => {
-      const headers = { authorization: "Bearer ada" };
-      const statuses = [];
-      for (let i = 0; i < 7; i++) statuses.push((await send(url, { headers, body: probeNothing(100) })).status);
-      expect(statuses).toEqual([...Array(6).fill(200), 429]);
-    }),
+    limited(
+      { RATE_LIMIT, MAX_JOBS: RATE_LIMIT, ...bearerBindings({ ada: "static-token-of-ada" }) },
+      async ({ url }) => {
+        const headers = { authorization: "Bearer static-token-of-ada" };
+        const statuses = [];
+        for (let i = 0; i < 7; i++) statuses.push((await send(url, { headers, body: probeNothing(100) })).status);
+        expect(statuses).toEqual([...Array(6).fill(200), 429]);
+      },
+    ),
   );
 
   test("cannot be evaded by naming another address in each request", () =>
@@ -150,8 +157,8 @@ describe("the limit", () => {
 });
 
 test("nine ranges of 240 months are refused to a caller who may have ten jobs, and no month is created", async () => {
-  await using few = await serve({ MAX_JOBS: "10", ...bearerBindings({ ada: "ada" }) });
-  const headers = { authorization: "Bearer ada" };
+  await using few = await serve({ MAX_JOBS: "10", ...bearerBindings({ ada: "static-token-of-ada" }) });
+  const headers = { authorization: "Bearer static-token-of-ada" };
   const before = gate.calls.length;
   const range = (latitude: number) =>
     call("weather_range", { latitude, longitude: 1, from: "1990-01", to: "2009-12", confirm: true });

@@ -321,9 +321,12 @@ describe("a caller who is blocked", () => {
   });
 
   test("by the name of a static token is refused", async () => {
-    const bindings = { ...bearerBindings({ ada: "token-of-ada", eve: "token-of-eve" }), BLOCKED_CALLERS: "eve" };
+    const bindings = {
+      ...bearerBindings({ ada: "static-token-of-ada", eve: "static-token-of-eve" }),
+      BLOCKED_CALLERS: "eve",
+    };
     await using blocking = await serve(bindings);
-    expect((await listTools(`${blocking.url}/mcp`, bearer("token-of-eve"))).status).toBe(403);
-    expect((await listTools(`${blocking.url}/mcp`, bearer("token-of-ada"))).status).toBe(200);
+    expect((await listTools(`${blocking.url}/mcp`, bearer("static-token-of-eve"))).status).toBe(403);
+    expect((await listTools(`${blocking.url}/mcp`, bearer("static-token-of-ada"))).status).toBe(200);
   });
 });

@@ -105,7 +105,7 @@ test("1,010 waiting calls take one connection per edge; workers can still connec
 }, 600_000);
 
 describe("a caller", () => {
-  const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", cyd: "token-of-cyd" };
+  const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob", cyd: "static-token-of-cyd" };
   let stack: Stack;
   let name: string;
   beforeAll(async () => {

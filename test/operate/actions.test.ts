@@ -13,7 +13,7 @@ import { operatorAt, startOperated } from "./support.ts";
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 150_000 });
 
 const TOKEN = "operator-token-of-olga";
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob", eve: "static-token-of-eve" };
 
 let alerts: Awaited<ReturnType<typeof startReceiver>>;
 let stack: Stack;
@@ -155,7 +155,7 @@ test("the exported audit log has callers' cancellations and answers by job, and 
   await ada().call("cancel_job", { job_names: ["timer_long"] });
   const before = await operator.get("audit-log", { limit: "1" });
 
-  Object.assign(bindings, bearerBindings({ ada: TOKENS.ada, bob: "newer-token-of-bob", dan: "token-of-dan" }));
+  Object.assign(bindings, bearerBindings({ ada: TOKENS.ada, bob: "newer-token-of-bob", dan: "static-token-of-dan" }));
   const others = [...JSON.parse(bindings.OPERATOR_TOKENS ?? ""), { name: "oscar", sha256: "0".repeat(64) }];
   bindings.OPERATOR_TOKENS = JSON.stringify(others);
   await stack.edge.kill();
@@ -196,7 +196,7 @@ test("the exported audit log has callers' cancellations and answers by job, and 
 });
 
 test("each action that the edge's death interrupts is both done and in the audit log, or neither", async () => {
-  const dan = callerAt(stack.url, "token-of-dan");
+  const dan = callerAt(stack.url, "static-token-of-dan");
   const names = await Promise.all(Array.from({ length: 12 }, (_, i) => timer(dan, `cut ${i}`, 3_600)));
   const key = await keyOf("dan");
   const { entries } = await operator.get("audit-log", { limit: "1" });

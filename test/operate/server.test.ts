@@ -20,11 +20,11 @@ test("the overview has the server's release and latency, its size and cost if kn
   const OPERATOR_TOKENS = JSON.stringify([{ name: "olga", sha256 }]);
   try {
     await using stack = await startOperated({
-      bindings: { ...bearerBindings({ ada: "token-of-ada" }), OPERATOR_TOKENS },
+      bindings: { ...bearerBindings({ ada: "static-token-of-ada" }), OPERATOR_TOKENS },
       ...(!isReleased && !isAccount && { own: { data } }),
     });
     const operator = operatorAt(stack.origin, TOKEN);
-    const ada = callerAt(stack.url, "token-of-ada");
+    const ada = callerAt(stack.url, "static-token-of-ada");
     const { resonate: before } = await operator.get("overview");
     for (const timer_name of ["one", "two", "three"]) await ada.call("set_timer", { timer_name, seconds: 3_600 });
     // The numbers of started jobs are reported once a minute.

@@ -11,7 +11,7 @@ let edge: EdgeProcess;
 beforeAll(async () => {
   const bindings = { AUTH_MODE: "none", RESONATE_URL: "http://127.0.0.1:9", OPERATE: "local" };
   const others = [
-    { ...bindings, ...bearerBindings({ ada: "token-of-ada" }) },
+    { ...bindings, ...bearerBindings({ ada: "static-token-of-ada" }) },
     { ...bindings, OPERATE: "" },
   ];
   edge = await startEdge({ port: 0, entry: "test/wrap/list/unapproved-edge.ts", bindings, otherIsolates: others });

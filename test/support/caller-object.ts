@@ -7,13 +7,14 @@ import {
   type ObjectStorage,
   type Remote,
 } from "../../core/resonate/index.ts";
+import type { AdmissionMethods } from "../../features/blocked-callers/object.ts";
 import type { EventMethods } from "../../features/events/object.ts";
 import type { ScheduleMethods } from "../../features/schedules/object.ts";
 import type { WebHookMethods } from "../../features/web-hooks/requests.ts";
 import { openObject } from "../../functions/objects/composition.ts";
 import type { RecordMethods } from "../../functions/objects/job-record.ts";
 
-type CallerMethods = RecordMethods & EventMethods & WebHookMethods & ScheduleMethods & ViewMethods;
+type CallerMethods = AdmissionMethods & RecordMethods & EventMethods & WebHookMethods & ScheduleMethods & ViewMethods;
 
 /** The methods of a caller's object, and what the platform calls. */
 export interface OpenCallerObject extends Remote<CallerMethods>, ObjectCalls {

@@ -6,7 +6,7 @@ import { TASKS } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { tasksAt } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 
 let stack: Stack;
 let ada: TestCaller;

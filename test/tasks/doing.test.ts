@@ -13,8 +13,8 @@ import { tasksAt } from "./support.ts";
 let stack: Stack;
 let ada: TestCaller;
 beforeAll(async () => {
-  stack = await startStack({ apart: true, bindings: bearerBindings({ ada: "token-of-ada" }) });
-  ada = callerAt(stack.url, "token-of-ada");
+  stack = await startStack({ apart: true, bindings: bearerBindings({ ada: "static-token-of-ada" }) });
+  ada = callerAt(stack.url, "static-token-of-ada");
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -56,7 +56,7 @@ test("shows a range's question, and then how many of its months it has", async (
   const job = "weather_range_47.5_-122.3_2012-03_2014-03";
   await shown(job, taskId, /^(waiting for an answer: )?Gathering 2012-03 to 2014-03 takes 25 requests/);
   // A client that cannot ask its user may confirm in an argument.
-  await tasksAt(stack.url, "token-of-ada", TASKS).call("weather_range", { ...range, confirm: true });
+  await tasksAt(stack.url, "static-token-of-ada", TASKS).call("weather_range", { ...range, confirm: true });
   await shown(job, taskId, /^24 of 25 months$/);
   // The worker logs the activity too, for display in the terminal.
   const all = stack.workers[0]?.process.logs().filter(({ msg }) => msg === "job progress") ?? [];
@@ -65,9 +65,9 @@ test("shows a range's question, and then how many of its months it has", async (
 
 test("of a progress feed with 240 entries only a few are read, each once", async () => {
   await using gate = await startGate(stack.resonate.url);
-  const bindings = { ...bearerBindings({ ada: "token-of-ada" }), RESONATE_URL: gate.url };
+  const bindings = { ...bearerBindings({ ada: "static-token-of-ada" }), RESONATE_URL: gate.url };
   await using edge = await startStack({ resonate: stack.resonate, workers: 0, bindings });
-  const bob = callerAt(edge.url, "token-of-ada");
+  const bob = callerAt(edge.url, "static-token-of-ada");
   const { job_name } = await bob.call("start_gathering", { latitude: 1, longitude: 2, year: 2012, month: 1 });
   const id = edge.namespace + job_name;
   const { RESONATE_URL: url = "", RESONATE_TOKEN: token } = stack.resonate.env;

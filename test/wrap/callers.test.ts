@@ -9,7 +9,7 @@ import { bearer, bearerBindings } from "../auth/support.ts";
 import { COUNTING, serve } from "./servers.ts";
 import { connect, linesOf, structuredOf, wrappedStack } from "./support.ts";
 
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob", eve: "token-of-eve" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob", eve: "static-token-of-eve" };
 
 const callsFile = async () => join(await mkdtemp(join(tmpdir(), "counting-")), "calls");
 

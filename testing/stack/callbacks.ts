@@ -1,6 +1,7 @@
 /** The callbacks of a stack's jobs, as outside systems use them. */
 import { callbackOf, escapeName } from "../../core/engine/index.ts";
-import type { ResonateClient } from "../../core/resonate/index.ts";
+import { seedOf } from "../../core/jobs/index.ts";
+import { decodeValue, type ResonateClient } from "../../core/resonate/index.ts";
 import { callbackUrls } from "../../features/callbacks/callback-urls.ts";
 import { findJob } from "./job-states.ts";
 
@@ -18,7 +19,8 @@ export async function callbackUrl(
   const promise = await server.call({ kind: "promise.get", data: { id } });
   const urlOf = callbackUrls(variables);
   if (!promise || !urlOf) throw new Error(`there is no job ${job}`);
-  return urlOf(callbackOf(id, escapeName(name)), promise.timeoutAt);
+  const { seed = seedOf(promise) } = (decodeValue(promise.param) ?? {}) as { seed?: string };
+  return urlOf(callbackOf(id, escapeName(name)), seed, promise.timeoutAt);
 }
 
 /** Sends a value to a callback. @throws {Error} with the edge's answer if the edge refuses it */

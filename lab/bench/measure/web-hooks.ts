@@ -14,7 +14,7 @@ import { exactly, type Figure, figure, spreadOf } from "../report/figures.ts";
 import { type Bench, seconds } from "../setup/bench.ts";
 
 const NAME = "bench";
-const TOKEN = "token-of-the-bench";
+const TOKEN = "static-token-of-the-bench";
 
 const HINT = "worker's hint";
 

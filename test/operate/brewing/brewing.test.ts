@@ -20,7 +20,7 @@ test("the overview shows what jobs wait for and which kinds no worker takes; blo
   const env: Record<string, string> = { FOLDER: folder };
   const sha256 = createHash("sha256").update(TOKEN).digest("hex");
   const bindings = {
-    ...bearerBindings({ ada: "token-of-ada" }),
+    ...bearerBindings({ ada: "static-token-of-ada" }),
     WAIT_SECONDS: "1",
     OPERATOR_TOKENS: JSON.stringify([{ name: "olga", sha256 }]),
   };
@@ -29,7 +29,7 @@ test("the overview shows what jobs wait for and which kinds no worker takes; blo
   const stack = cleanup.use(await startOperated({ env, bindings, programs }));
   const [worker] = stack.workers;
   const operator = operatorAt(stack.origin, TOKEN);
-  const ada = callerAt(stack.url, "token-of-ada");
+  const ada = callerAt(stack.url, "static-token-of-ada");
   const { key } = await callerOf("ada");
   const operate = async (...args: string[]) => {
     const options = { args: ["operate", ...args, "--url", stack.origin, "--json"], env: { OPERATOR_TOKEN: TOKEN } };

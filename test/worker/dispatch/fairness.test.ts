@@ -25,11 +25,11 @@ let ada: TestCaller;
 let bob: TestCaller;
 beforeAll(async () => {
   stack = await startStack({
-    bindings: { ...bearerBindings({ ada: "token-of-ada", bob: "token-of-bob" }), MAX_JOBS: "0" },
+    bindings: { ...bearerBindings({ ada: "static-token-of-ada", bob: "static-token-of-bob" }), MAX_JOBS: "0" },
     env: { MAX_TASKS: String(SLOTS), UPSTREAM_CONCURRENCY: String(REQUESTS) },
   });
-  ada = callerAt(stack.url, "token-of-ada");
-  bob = callerAt(stack.url, "token-of-bob");
+  ada = callerAt(stack.url, "static-token-of-ada");
+  bob = callerAt(stack.url, "static-token-of-bob");
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
@@ -37,7 +37,7 @@ test("a month is fetched soon although another caller's 240 months are waiting",
   const log = () => stack.archive.control.requests.log;
   stack.archive.control.inject({ fault: { kind: "slow", ms: SLOW } });
   const range = { latitude: 47.6, longitude: -122.3, from: "1990-01", to: "2009-12", confirm: true };
-  const asked = tasksAt(stack.url, "token-of-ada", TASKS).call("weather_range", range);
+  const asked = tasksAt(stack.url, "static-token-of-ada", TASKS).call("weather_range", range);
   await until("her months to be asked for", () => log().length >= 4 * SLOTS, 60_000);
   const before = log().length;
   const month = await bob.call("weather_data", { latitude: 47.7, longitude: -122.3, year: 2014, month: 7 });

@@ -10,7 +10,7 @@ import { bearer, bearerBindings } from "../../auth/support.ts";
 import { connect, linesOf, projectOf } from "../support.ts";
 
 const EDGE = "test/wrap/content/pair-edge.ts";
-const TOKENS = { ada: "token-of-ada", bob: "token-of-bob" };
+const TOKENS = { ada: "static-token-of-ada", bob: "static-token-of-bob" };
 
 let file: string;
 let stack: TestStack;
