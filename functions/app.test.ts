@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
 import { ANYONE } from "../core/author/caller.ts";
 import type { Job } from "../core/author/job.ts";
+import { defineTool } from "../core/tools/tool.ts";
 import { timer } from "../tools/timer/timer.ts";
 import { createApp } from "./app.ts";
 import { leaveOutEmpty } from "./mcp/empty-members.ts";
@@ -250,4 +252,49 @@ describe("a body", () => {
     await answered;
     expect(status).toBe(408);
   });
+});
+
+test("an argument that its author has repeated in a header is listed as written, and a header that differs is refused", async () => {
+  const days = z.int().meta({ "x-mcp-header": "Days" });
+  const report = defineTool({
+    name: "report",
+    title: "Report",
+    description: "Reports.",
+    input: z.object({ days: days.default(3), city: z.string().meta({ "x-mcp-header": "City" }).optional() }),
+    output: z.object({ days: z.int() }),
+    run: async (args) => ({ days: args.days }),
+  });
+  const edge = createApp({ jobs: [], tools: [report], identity: { info, description: "Tests.", instructions: "" } });
+  const send = async (method: string, params: object, headers: Record<string, string>) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    const all = { "mcp-protocol-version": "2026-07-28", "mcp-method": method, ...headers };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } });
+    const response = await edge.fetch(through("192.0.2.9", "/mcp", all, body), { ...BINDINGS, AUTH_MODE: "none" });
+    return [response.status, await response.json()] as [number, { result: { tools: { name: string }[] } }];
+  };
+  const [, { result }] = await send("tools/list", {}, {});
+  expect(result.tools.find(({ name }) => name === "report")).toMatchObject({
+    inputSchema: {
+      properties: {
+        days: { type: "integer", "x-mcp-header": "Days" },
+        city: { type: "string", "x-mcp-header": "City" },
+      },
+    },
+  });
+  const call = (args: object, headers: Record<string, string>) =>
+    send("tools/call", { name: "report", arguments: args }, { "mcp-name": "report", ...headers });
+  const mismatch = {
+    id: 1,
+    error: { code: -32020, message: expect.stringMatching(/^Nothing was done: the header mcp-param-/) },
+  };
+  expect(await call({ days: 5 }, {})).toEqual([400, { jsonrpc: "2.0", ...mismatch }]);
+  expect(await call({ days: 5 }, { "mcp-param-days": "6" })).toEqual([400, { jsonrpc: "2.0", ...mismatch }]);
+  expect(await call({ days: 5 }, { "mcp-param-days": "5" })).toMatchObject([
+    200,
+    { result: { structuredContent: { days: 5 } } },
+  ]);
+  expect(await call({}, {})).toMatchObject([200, { result: { structuredContent: { days: 3 } } }]);
 });

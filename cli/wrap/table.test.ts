@@ -39,3 +39,16 @@ test("requested tools that do not exist are reported, and a server without a rem
   expect(() => checkChosen(there, { name: "acme", tools: ["report_*"] })).toThrow("Its tools are echo, crawl.");
   expect(() => checkChosen(snapshot(), { name: "acme" })).toThrow("It has no tools.");
 });
+
+test("a tool that some hosts refuse is listed, and reported", () => {
+  const there = snapshot("files.read", "n".repeat(65), "union", "echo");
+  const tools = there.tools.map((tool) =>
+    tool.name === "union" ? { ...tool, inputSchema: { type: "object", anyOf: [{ required: ["a"] }] } } : tool,
+  );
+  expect(omissions({ ...there, tools }, { name: "acme" })).toEqual([
+    expect.stringMatching(/^"files\.read" is refused by some hosts: its name is not of up to 64 letters/),
+    expect.stringMatching(/^"n{65}" is refused by some hosts/),
+    '"union" is refused by some hosts: the schema of its arguments has anyOf at its root.',
+  ]);
+  expect(policyTable({ ...there, tools }, { name: "acme" })).toHaveLength(5);
+});

@@ -26,7 +26,24 @@ export function policyTable(snapshot: Snapshot, options: WrapOptions): string[] 
   );
 }
 
-/** One line for each tool that is left out, and for each pattern without a tool. */
+/** The names that every host accepts, and the keywords that some refuse at the root of a tool's arguments. */
+const COMMON_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+const ROOT_KEYWORDS = ["anyOf", "oneOf", "allOf"];
+
+/** A line for each tool that some hosts refuse. */
+function refusedByHosts(snapshot: Snapshot, options: WrapOptions): string[] {
+  return chooseTools(snapshot, options).tools.flatMap(({ name: ownName, inputSchema }) => {
+    const name = prefixedName(ownName, options.prefix);
+    const isRefused = `${JSON.stringify(name)} is refused by some hosts`;
+    const keyword = ROOT_KEYWORDS.find((key) => Object.hasOwn(inputSchema, key));
+    return [
+      ...(COMMON_NAME.test(name) ? [] : [`${isRefused}: its name is not of up to 64 letters, digits, "_" and "-".`]),
+      ...(keyword === undefined ? [] : [`${isRefused}: the schema of its arguments has ${keyword} at its root.`]),
+    ];
+  });
+}
+
+/** One line for each tool that is left out, or that some hosts refuse, and for each pattern without a tool. */
 export function omissions(snapshot: Snapshot, options: WrapOptions): string[] {
   const { tools: patterns = [], policies = {} } = options;
   const isNowhere = (pattern: string) => !snapshot.tools.some(({ name }) => matches(pattern, name));
@@ -35,6 +52,7 @@ export function omissions(snapshot: Snapshot, options: WrapOptions): string[] {
     ...chooseTools(snapshot, options).omissions.map(
       ({ name, reason }) => `${JSON.stringify(name)} is left out: ${reason}.`,
     ),
+    ...refusedByHosts(snapshot, options),
     ...[...new Set([...patterns, ...Object.keys(policies)])]
       .filter(isNowhere)
       .map((pattern) => `It has no tool ${JSON.stringify(pattern)}.`),

@@ -45,8 +45,10 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
       const { arguments: args = {} } = params;
       const { tool } = calls.find(params.name) ?? {};
       if (!tool) return undefined;
-      const refused = await refusalOfHeaders(tool, call);
-      if (refused) return refused;
+      if (JSON.stringify(tool.listing.inputSchema).includes('"x-mcp-header"')) {
+        const refused = await refusalOfHeaders(tool, call);
+        if (refused) return refused;
+      }
       const isOurs = plain && isRecord(args) && !(isLong && plain.showsForms && tool.start);
       if (isOurs && !isLong) {
         const result = calls.call(tool.name, args, requestOfPlain(plain, scope, request.signal));
@@ -85,11 +87,9 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
 
 /** The response to a call of the 2026 revision whose headers differ from the arguments that they repeat. */
 async function refusalOfHeaders(tool: Tool, { message, request }: MethodRequest): Promise<Response | undefined> {
-  const schema = tool.listing.inputSchema;
-  const isModern = request.headers.get("mcp-protocol-version") === PROTOCOL_REVISION;
-  if (!isModern || !JSON.stringify(schema).includes('"x-mcp-header"')) return undefined;
+  if (request.headers.get("mcp-protocol-version") !== PROTOCOL_REVISION) return undefined;
   const { HEADER_MISMATCH, headerMismatch } = await import("./param-headers.ts");
-  const why = headerMismatch(schema, message.params.arguments, request.headers);
+  const why = headerMismatch(tool.listing.inputSchema, message.params.arguments, request.headers);
   if (why === undefined) return undefined;
   const error = { code: HEADER_MISMATCH, message: `Nothing was done: ${why}.` };
   return Response.json({ jsonrpc: "2.0", id: message.id, error }, { status: 400 });

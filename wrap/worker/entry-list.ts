@@ -1,5 +1,6 @@
 /** A list of a server while it is read. Its entries are limited in number, size and depth before anything else uses them. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
+import { rounded } from "../../core/resonate/index.ts";
 import { type ListedTool, limitDescription, MAX_TOOL_CHARACTERS } from "../snapshot.ts";
 import { outputSchemaFault } from "./output-schemas.ts";
 import { tidyEntry, tidyTool } from "./protocol-values.ts";
@@ -70,7 +71,8 @@ export class EntryList {
     else if (this.entries.length === MAX_ENTRIES || this.#size + size > MAX_LIST_CHARACTERS) this.end();
     else {
       this.#size += size;
-      if (tool) this.entries.push(tool);
+      // Only an entry that has been measured is walked by code that recurses.
+      if (tool) this.entries.push(rounded(tool));
     }
     return true;
   }

@@ -1,5 +1,5 @@
 /** Reads a server's description of itself and its lists. */
-import { rounded, within } from "../../core/resonate/index.ts";
+import { within } from "../../core/resonate/index.ts";
 import { type ListEntry, type Lists, MAX_INSTRUCTIONS_CHARACTERS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { Connection } from "./connection/connection.ts";
 import { EntryList, type Noun } from "./entry-list.ts";
@@ -80,7 +80,7 @@ async function readList(
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page++) {
     const request = connection.request(method, cursor === undefined ? {} : { cursor });
-    const result = rounded(await within(request.result, timeout));
+    const result = await within(request.result, timeout);
     if (!result) {
       request.cancel("it took too long");
       throw new PageTimeout(`it was not answered within ${timeout / 1_000} s`);

@@ -38,7 +38,6 @@ const MALFORMED_RESULTS: readonly [result: unknown, words: RegExp][] = [
   ["text", /text/],
   [[1, 2], /\[1,2\]/],
   [7, /7/],
-  [{ content: null }, /content/],
   [{ content: "plain" }, /plain/],
   [{ content: { type: "text", text: "alone" } }, /alone/],
   [{ content: [null] }, /content\.0/],
@@ -60,7 +59,6 @@ const MALFORMED_RESULTS: readonly [result: unknown, words: RegExp][] = [
   [{ content: [{ type: "resource" }] }, /content\.0/],
   [{ content: [{ type: "resource", resource: null }] }, /content\.0/],
   [{ content: [{ type: "resource_link", uri: 7 }] }, /content\.0/],
-  [{ content: [{ type: "text", text: "a", annotations: 7 }] }, /content\.0/],
   [{ content: [], isError: "no" }, /isError/],
   [{ content: [], _meta: "none" }, /_meta/],
 ];
@@ -86,10 +84,36 @@ test("an answer without content becomes a text that says so, and is not an error
   expect(result).toMatchObject({ content: [{ text: expect.stringMatching(/^odd answered .*no content/) }] });
   expect(result.isError).toBeUndefined();
   expect(await linesOf(file, id)).toHaveLength(1);
+  const absent = { content: null, isError: null, _meta: null, structuredContent: null };
+  expect((await answerWith(absent)).result.isError).toBeUndefined();
   expect((await answerWith({ structuredContent: { a: 1 } })).result).toMatchObject({
     content: [],
     structuredContent: { a: 1 },
   });
+});
+
+test("null counts as absent in content, and an odd hint is dropped alone", async () => {
+  const content = [
+    { type: "text", text: "a", annotations: { priority: 5, audience: ["user"] }, _meta: null },
+    { type: "text", text: "b", annotations: 7 },
+    { type: "resource_link", uri: "acme://c", name: "c", mimeType: null, description: null },
+  ];
+  expect((await answerWith({ content, isError: null })).result?.content).toEqual([
+    { type: "text", text: "a", annotations: { audience: ["user"] } },
+    { type: "text", text: "b" },
+    { type: "resource_link", uri: "acme://c", name: "c" },
+  ]);
+});
+
+test("structured content that is no object is listed as it is for 2026, and as the field result of an object for 2025", async () => {
+  const { result } = await answerWith({ content: [], structuredContent: [1, 2] });
+  expect(result).toMatchObject({ content: [{ type: "text", text: "[1,2]" }], structuredContent: [1, 2] });
+  const client = await connect(stack.url, "2025");
+  const args = { id: `client-${++count}`, answer: `"result":{"content":[],"structuredContent":[1,2]}` };
+  expect(await client.callTool({ name: "write", arguments: args })).toMatchObject({
+    structuredContent: { result: [1, 2] },
+  });
+  await client.close();
 });
 
 test("a call is never called safe to repeat, for any JSON in the answer", async () => {
