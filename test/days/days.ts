@@ -55,7 +55,7 @@ export interface DayEnd {
   server: number;
   worker: number;
   edge: number;
-  /** For a server that starts on a copy of the database: the CPU time until it is ready, in milliseconds, and its memory at that time. */
+  /** For servers that start on a copy of the database: the least CPU time until one is ready, in milliseconds, and its least memory then. */
   start: number | undefined;
   startedWith: number | undefined;
 }
@@ -179,16 +179,26 @@ async function settled(data: string): Promise<Pick<DayEnd, "rows" | "file" | "us
   }
 }
 
-/** Starts a server on a copy with the machine's own clock, so that nothing expires or times out. */
+/** How often a server starts on each night's copy. The least is its cost: what else the machine does adds up to a quarter to one. */
+const STARTS_PER_NIGHT = 5;
+
+/** Starts servers on a copy with the machine's own clock, so that nothing expires or times out. */
 async function startAgain(
   data: string,
   settings: Record<string, string>,
 ): Promise<Pick<DayEnd, "start" | "startedWith">> {
   return withCopy(data, async (dir) => {
-    const port = String(await freePort());
-    await using server = run(EMBEDDED, { args: ["--port", port, "--data", dir], env: settings });
-    await waitForAnswer(`http://127.0.0.1:${port}/ready`, server);
-    return { start: Math.round(cpuSeconds(server.pid) * 1_000), startedWith: Math.round(memory(server.pid)) };
+    const starts: { start: number; startedWith: number }[] = [];
+    while (starts.length < STARTS_PER_NIGHT) {
+      const port = String(await freePort());
+      await using server = run(EMBEDDED, { args: ["--port", port, "--data", dir], env: settings });
+      await waitForAnswer(`http://127.0.0.1:${port}/ready`, server);
+      starts.push({ start: Math.round(cpuSeconds(server.pid) * 1_000), startedWith: Math.round(memory(server.pid)) });
+    }
+    return {
+      start: Math.min(...starts.map(({ start }) => start)),
+      startedWith: Math.min(...starts.map(({ startedWith }) => startedWith)),
+    };
   });
 }
 
