@@ -48,6 +48,8 @@ export interface Modelled {
   /** The paths of the commands that were called after a failure. */
   afterFailure: Set<string>;
   isCancelled: boolean;
+  /** Whether the function had not ended when its job was cancelled. What it left in the background may end later. */
+  isInterrupted: boolean;
   /** The outcome of each step, by its path. */
   steps: Map<string, TreeEnd>;
   /** An impossible event: an outcome for a call that was not made. */
@@ -104,7 +106,14 @@ class Model {
     this.beginning = beginning;
     this.isUncounted = isUncounted;
     const accounts = structuredClone(beginning.accounts);
-    this.result = { end: undefined, steps: new Map(), accounts, afterFailure: new Set(), isCancelled: false };
+    this.result = {
+      end: undefined,
+      steps: new Map(),
+      accounts,
+      afterFailure: new Set(),
+      isCancelled: false,
+      isInterrupted: false,
+    };
   }
 
   async begin(): Promise<void> {
@@ -186,6 +195,7 @@ class Model {
   /** Rejects all open calls, as the job's cancellation does. */
   async #cancel(): Promise<undefined> {
     this.result.isCancelled = true;
+    this.result.isInterrupted = this.result.end === undefined;
     const open = [...this.#open.values()].filter(({ isGroup }) => !isGroup);
     for (const { path } of open) this.#open.delete(path);
     for (const { reject } of open) reject(new JobCancelled([]));

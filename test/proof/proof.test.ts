@@ -163,7 +163,7 @@ async function compare({ trees }: Program, run: Run, { kept, attempt } = anew())
     else if ("error" in end) {
       const { name, message } = end.error;
       expect([run.outcome, run.error], about).toEqual(["failed", { name, message }]);
-    } else if (goesOn && model.isCancelled) {
+    } else if (goesOn && model.isInterrupted) {
       expect(run.error, about).toMatchObject({ message: expect.stringContaining("was cancelled, or is late") });
     } else if (goesOn) {
       expect([run.outcome, run.isCancelled], about).toEqual(["complete", true]);
