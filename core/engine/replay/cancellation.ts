@@ -14,6 +14,7 @@ import type { JournalWriter } from "../journal-writer.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
 import { type Command, type Commands, hasEffects } from "./commands/commands.ts";
+import type { FunctionPass } from "./function-pass.ts";
 import type { Replay } from "./replay.ts";
 
 /** How long steps under way may take to end, in milliseconds; at most a quarter of the clean-up's time. */
@@ -22,6 +23,7 @@ const MAX_UNWINDING_MS = 5 * SECOND;
 export const unwindingTimeOf = (cleanup: number): number => Math.min(MAX_UNWINDING_MS, cleanup / 4);
 
 interface CancellationParts {
+  readonly pass: FunctionPass;
   readonly journal: Journal;
   readonly commands: Commands;
   readonly awaitables: Awaitables;
@@ -45,9 +47,12 @@ interface Cancellation {
   endsWith(outcome: JournalEntry): Promise<boolean>;
 }
 
-/** Tells the function, unless a record shows that it knows. @throws {LeaseLost} */
+/**
+ * Tells the function, unless a record shows that it knows. Once the function has broken a rule, nothing more is handed over:
+ * a later record would look as if its code had changed. @throws {LeaseLost}
+ */
 export async function interrupt(parts: CancellationParts, cancellation: Cancellation): Promise<void> {
-  const { journal, commands, writer, replay } = parts;
+  const { pass, journal, commands, writer, replay } = parts;
   const { at, by, reason, openBefore } = cancellation;
   if (journal.events.some(({ event }) => event.kind === "cancelled")) return;
   const openWork = () => [...commands.open].filter(hasEffects);
@@ -56,6 +61,7 @@ export async function interrupt(parts: CancellationParts, cancellation: Cancella
   // An earlier worker may have handed over the same outcomes, and begun the commands that they opened.
   const begunCommands = new Set(openWork().filter((command) => !waiting.has(command)));
   if (!by && (await deliverLateOutcomes(parts, cancellation, begunCommands))) await deliverSettled(parts, at);
+  if (pass.brokenRule) return;
   const paths = openWork().flatMap((command) => (begunCommands.has(command) ? [] : command.path));
   const unbegun = paths.length > 0 ? paths : undefined;
   await replay.interrupt(await writer.record({ kind: "cancelled", op: "", by, reason, unbegun }));
@@ -66,12 +72,12 @@ export async function interrupt(parts: CancellationParts, cancellation: Cancella
  * cancellation there.
  */
 export async function deliverWinners(
-  { commands, replay }: Pick<CancellationParts, "commands" | "replay">,
+  { pass, commands, replay }: Pick<CancellationParts, "pass" | "commands" | "replay">,
   record: (event: JournalEntry) => Promise<JournalRecord>,
 ): Promise<void> {
   for (;;) {
     const race = [...commands.open].find(({ kind, winner }) => kind === "race" && winner);
-    if (!race?.winner) return;
+    if (pass.brokenRule || !race?.winner) return;
     const { key, failed } = race.winner;
     await replay.deliver(race, await record({ kind: "race", op: race.path, winner: key, ...(failed && { failed }) }));
   }
@@ -79,14 +85,14 @@ export async function deliverWinners(
 
 /** Hands over the awaited outcomes that had settled by `at`: they may have reached the function before its worker died. */
 async function deliverSettled(parts: CancellationParts, at: number): Promise<void> {
-  const { commands, awaitables, writer, replay } = parts;
+  const { pass, commands, awaitables, writer, replay } = parts;
   for (;;) {
     await deliverWinners(parts, (event) => writer.record(event));
     for (const command of commands.open) awaitables.locate(command);
     await awaitables.readDue();
     const { next } = awaitables;
     const settled = next?.awaitedPromise?.settlement;
-    if (!next || !settled || (settled.settledAt ?? 0) > at) return;
+    if (pass.brokenRule || !next || !settled || (settled.settledAt ?? 0) > at) return;
     writer.addReachedPath(next.path);
     await replay.deliverAwaited(next, settled);
   }
@@ -98,7 +104,7 @@ async function deliverLateOutcomes(
   { at, endsWith }: Cancellation,
   begunCommands: ReadonlySet<Command>,
 ): Promise<boolean> {
-  const { writer, replay, lease, wakeup, clock, runtime } = parts;
+  const { pass, writer, replay, lease, wakeup, clock, runtime } = parts;
   const end = clock.now() + unwindingTimeOf(runtime.deadline - clock.now());
   const openCommands = new Map<string, Command>();
   for (const command of begunCommands) {
@@ -115,6 +121,7 @@ async function deliverLateOutcomes(
       const promise = await lease.watch(id, isLast);
       if (!promise || (promise.state === "pending" && !isLast)) continue;
       openCommands.delete(id);
+      if (pass.brokenRule) return hasDelivered;
       const event = entryIn(promise);
       if (!event || command.isOver || (await endsWith(event))) continue;
       await replay.deliver(command, await writer.record(event));

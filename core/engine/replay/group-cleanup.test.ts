@@ -1,6 +1,7 @@
 /** Items and branches clean up after a cancellation and after the deadline before their group ends. */
 import { expect, test } from "vitest";
 import { replay } from "../../../testing/replay.ts";
+import type { Plan } from "../../../testing/simulation/plan.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../author/context.ts";
@@ -122,4 +123,24 @@ test("after a cancellation or the deadline, ctx.allSettled begins no further ite
   const late = Array<string>(4).fill("DeadlineExceeded");
   expect((await replay(settled, {}, { deadline: HOUR })).result).toEqual(["fulfilled", "fulfilled", ...late]);
   expect([...new Set(begun)]).toEqual([2, 3]);
+});
+
+test("a cancelled function that has broken a rule fails with it, whenever a worker dies", async () => {
+  const breaks = (clock: { pause(ms: number): Promise<void> }) => async (ctx: Context) => {
+    void ctx.callback("never").result;
+    await Promise.race([5, 20].map((ms) => ctx.step(`takes ${ms} ms`, () => clock.pause(ms))));
+    return ctx.continueAs({});
+  };
+  for (let at = 1; at <= 14; at++) {
+    for (const after of [6, 12, 18, 24, 30]) {
+      const plan: Plan = {
+        deaths: [{ at, how: "after" }],
+        isWarm: true,
+        latency: () => 3,
+        cancel: { after, noticeDelay: 1_000 },
+      };
+      const { outcome } = await trial((clock) => breaks(clock) as Runnable, {}, {}, plan);
+      expect(outcome, JSON.stringify(plan)).toBe("failed");
+    }
+  }
 });
