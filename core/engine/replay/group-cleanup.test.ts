@@ -4,7 +4,7 @@ import { replay } from "../../../testing/replay.ts";
 import type { Plan } from "../../../testing/simulation/plan.ts";
 import { SimulatedJob } from "../../../testing/simulation/simulated-job.ts";
 import { trial } from "../../../testing/simulation/trial.ts";
-import { type Context, DAY, HOUR, MINUTE, SECOND } from "../../author/context.ts";
+import { type Context, DAY, HOUR, type JobContext, MINUTE, SECOND } from "../../author/context.ts";
 import type { Runnable } from "../runtime.ts";
 
 /** Waits until it is told, and cleans up. */
@@ -126,7 +126,7 @@ test("after a cancellation or the deadline, ctx.allSettled begins no further ite
 });
 
 test("a cancelled function that has broken a rule fails with it, whenever a worker dies", async () => {
-  const breaks = (clock: { pause(ms: number): Promise<void> }) => async (ctx: Context) => {
+  const breaks = (clock: { pause(ms: number): Promise<void> }) => async (ctx: JobContext<object>) => {
     void ctx.callback("never").result;
     await Promise.race([5, 20].map((ms) => ctx.step(`takes ${ms} ms`, () => clock.pause(ms))));
     return ctx.continueAs({});
@@ -139,7 +139,7 @@ test("a cancelled function that has broken a rule fails with it, whenever a work
         latency: () => 3,
         cancel: { after, noticeDelay: 1_000 },
       };
-      const { outcome } = await trial((clock) => breaks(clock) as Runnable, {}, {}, plan);
+      const { outcome } = await trial((clock) => breaks(clock) as unknown as Runnable, {}, {}, plan);
       expect(outcome, JSON.stringify(plan)).toBe("failed");
     }
   }
