@@ -136,7 +136,11 @@ function orderOf(order: readonly string[], records: TrialResult["records"]): str
   const whole = order.map((path) =>
     path.endsWith(" up to") ? (asked.find((op) => op.startsWith(path) && !order.includes(op)) ?? path) : path,
   );
-  const recorded = records.flatMap(({ event }) => [...(event.after ?? []), event.op]);
+  // A step's retries are no outcomes.
+  const recorded = records.flatMap(({ event }) => [
+    ...(event.after ?? []),
+    ...(event.kind === "retry" ? [] : [event.op]),
+  ]);
   for (const op of asked) {
     const at = recorded.indexOf(op, recorded.indexOf(op) + 1);
     if (at < 0 || whole.includes(op)) continue;
