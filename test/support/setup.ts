@@ -6,7 +6,7 @@ export default async function setup(): Promise<() => void> {
   return () => {
     if (process.env.npm_lifecycle_event !== "test") return;
     console.log(
-      "\nThe rest of the tests: npm run test:all (18 minutes on two cores). CONTRIBUTING.md has more commands.",
+      "\nThe rest of the tests: npm run test:all (about 18 minutes on two cores). CONTRIBUTING.md has more commands.",
     );
   };
 }
