@@ -9,6 +9,18 @@ process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 const SLOWEST =
   /package\/package|cli\/deploy|tasks\/questions\/who-answers|wrap\/crash|worker\/crash\/(newer-server|outage)|auth\/quota|dispatch\/unhandled/;
 
+/** What `npm test` runs of the whole system: each way through it once. `npm run test:all` runs the rest. */
+const CORE = [
+  "test/docs.test.ts",
+  "test/e2e/{gathering,client,faults,progress,restart}.test.ts",
+  "test/tasks/task.test.ts",
+  "test/events/{poll,labels}.test.ts",
+  "test/wrap/everything.test.ts",
+  "test/files/files.test.ts",
+  "test/auth/{bearer,flow,sign-in}.test.ts",
+  "test/pages/front.test.ts",
+];
+
 /** The test files that run on each standalone server. */
 const STANDALONE = [
   "test/e2e/{gathering,timers,waiting}.test.ts",
@@ -36,7 +48,11 @@ export default defineConfig({
         },
       },
       // Tests of the whole system. Each file starts its own processes.
-      { extends: true, test: { name: "system", include: ["test/**/*.test.ts"] } },
+      { extends: true, test: { name: "core", include: CORE } },
+      {
+        extends: true,
+        test: { name: "system", include: ["test/**/*.test.ts"], exclude: [...configDefaults.exclude, ...CORE] },
+      },
       // The embedded server in a Durable Object. RESONATE_HOST=object runs any other suite on it as well.
       {
         extends: true,

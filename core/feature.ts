@@ -42,7 +42,7 @@ export interface EdgeFeature extends JobFeature, CallFeature {
   /** The server's tools with what the feature does to them. */
   tools?(tools: readonly Tool[]): readonly Tool[];
   readonly resources?: ResourceProvider;
-  /** The session id for a client of 2025, by what its handshake declares; undefined if the feature needs none. */
+  /** The session id for a client of 2025 in which the feature keeps what the handshake declares; undefined if it needs none. */
   session?(declared: DeclaredCapabilities, scope: RequestScope): Promise<string | undefined>;
   /** Reads a message that is no request; undefined if it is no response to a question of this feature. */
   responseIn?(message: unknown): ClientResponse | undefined;

@@ -3,10 +3,17 @@ import { ANYONE } from "../core/author/caller.ts";
 import type { Job } from "../core/author/job.ts";
 import { timer } from "../tools/timer/timer.ts";
 import { createApp } from "./app.ts";
+import { leaveOutEmpty } from "./mcp/body.ts";
 
 const info = { name: "closed", title: "Closed", version: "1.0.0" };
 const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });
 const BINDINGS = { RESONATE_URL: "http://127.0.0.1:1", LOG_LEVEL: "silent", RATE_LIMIT: "0" };
+const OAUTH = {
+  ...BINDINGS,
+  AUTH_MODE: "oauth",
+  OAUTH_ISSUER: "https://issuer.example",
+  OAUTH_AUDIENCE: "https://edge.example/mcp",
+};
 const JSON_TYPE = { "content-type": "application/json", accept: "application/json, text/event-stream" };
 
 /** A request as Cloudflare forwards it. */
@@ -21,10 +28,9 @@ function through(address: string, path: string, headers: Record<string, string>,
 
 describe("a client that guesses tokens", () => {
   test("has a hundred tries a minute from an address or IPv6 network, which do not count for others", async () => {
-    const OAUTH = { OAUTH_ISSUER: "https://issuer.example", OAUTH_AUDIENCE: "https://edge.example/mcp" };
-    const env = { ...BINDINGS, AUTH_MODE: "oauth", ...OAUTH };
     const guess = async (n: number, network = "2001:db8:1:2") =>
-      (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), env)).status;
+      (await app.fetch(through(`${network}::${n.toString(16)}`, "/mcp", { authorization: `Bearer ${n}` }), OAUTH))
+        .status;
     for (let n = 1; n <= 100; n++) expect(await guess(n)).toBe(401);
     expect(await guess(101)).toBe(429);
     expect(await guess(102, "2001:db8:1:3")).toBe(401);
@@ -74,6 +80,152 @@ test.each([
   const response = await one.fetch(asked, { ...BINDINGS, AUTH_MODE: "none" });
   expect([response.status, await response.json()]).toEqual([status, { error: expect.stringContaining(words) }]);
   vi.unstubAllGlobals();
+});
+
+const OPEN = { ...BINDINGS, AUTH_MODE: "none" };
+
+test.each<[why: string, status: number, env: object, path: string, headers: Record<string, string>]>([
+  ["token", 401, OAUTH, "/mcp", { authorization: "Bearer wrong" }],
+  ["origin", 403, OPEN, "/mcp", { origin: "https://elsewhere.example" }],
+  ["host", 403, { ...OPEN, ALLOWED_HOSTS: "other.example" }, "/mcp", {}],
+  ["path", 404, OPEN, "/nowhere", {}],
+  ["type", 415, OPEN, "/mcp", { "content-type": "text/plain" }],
+  ["limit", 429, { ...OPEN, RATE_LIMIT: "1" }, "/mcp", {}],
+  ["configuration", 500, {}, "/mcp", {}],
+])("a body is read to its end if its request is refused for its %s", async (_why, status, env, path, headers) => {
+  const PART = new Uint8Array(9_000);
+  const bodyOf = (read: { bytes: number }) =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        read.bytes += PART.length;
+        controller.enqueue(PART);
+        if (read.bytes === 900_000) controller.close();
+      },
+    });
+  const send = async () => {
+    const read = { bytes: 0 };
+    const init = { method: "POST", body: bodyOf(read), duplex: "half" } as RequestInit;
+    const all = { host: "edge.example", "cf-connecting-ip": "192.0.2.7", ...JSON_TYPE, ...headers };
+    const response = await app.fetch(new Request(`https://edge.example${path}`, { ...init, headers: all }), env);
+    return [response.status, read.bytes];
+  };
+  if (status === 429) await send();
+  expect(await send()).toEqual([status, 900_000]);
+});
+
+/** Asks the open deployment, and returns the status and the JSON-RPC message. */
+async function ask(message: object, headers: [string, string][] = [], path = "/mcp") {
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, ...message });
+  const all: [string, string][] = [["host", "edge.example"], ["content-type", "application/json"], ...headers];
+  const request = new Request(`https://edge.example${path}`, { method: "POST", headers: all, body });
+  const response = await app.fetch(request, OPEN);
+  const text = await response.text();
+  return { status: response.status, answer: JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? text) };
+}
+
+const META = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const MODERN: [string, string][] = [
+  ["accept", "application/json, text/event-stream"],
+  ["mcp-protocol-version", "2026-07-28"],
+];
+
+describe("is served:", () => {
+  test.each<[what: string, headers: [string, string][], path?: string]>([
+    ["no Accept", []],
+    ["Accept of anything", [["accept", "*/*"]]],
+    ["Accept of a range", [["accept", "text/html, application/*;q=0.9"]]],
+    ["Accept in capitals", [["accept", "Application/JSON, TEXT/EVENT-STREAM"]]],
+    ["an address with a slash at its end", [["accept", "*/*"]], "/mcp/"],
+    ["a revision that is sent twice", [1, 2].map((): [string, string] => ["mcp-protocol-version", "2025-06-18"])],
+  ])("%s", async (_what, headers, path) => {
+    for (const foreign of [{}, { nothing: 1 }])
+      expect(await ask({ method: "ping", params: foreign }, headers, path)).toMatchObject({
+        status: 200,
+        answer: { result: {} },
+      });
+    const modern = headers.filter(([name]) => name === "accept");
+    const more = [...MODERN.filter(([name]) => name !== "accept"), ["mcp-method", "server/discover"]] as typeof MODERN;
+    expect(
+      await ask({ method: "server/discover", params: { _meta: META } }, [...modern, ...more, ...more], path),
+    ).toMatchObject({ status: 200, answer: { result: { supportedVersions: ["2026-07-28"] } } });
+  });
+
+  const CLIENT = { name: "test", version: "1" };
+  const LEGACY: [string, string][] = [["accept", "*/*"]];
+  const named = (meta: object) => ({
+    ...META,
+    ...Object.fromEntries(Object.entries(meta).map(([key, value]) => [`io.modelcontextprotocol/${key}`, value])),
+  });
+  const listing: [string, string][] = [...MODERN, ["mcp-method", "tools/list"]];
+
+  test.each<[what: string, message: object, headers?: [string, string][]]>([
+    ["params", { method: "ping", params: null }],
+    ["params as a list", { method: "tools/list", params: [] }],
+    ["cursor", { method: "tools/list", params: { cursor: null } }],
+    ["_meta", { method: "tools/list", params: { _meta: null } }],
+    ["_meta as a list", { method: "tools/list", params: { _meta: [] } }],
+    ["progressToken", { method: "tools/list", params: { _meta: { progressToken: null } } }],
+    [
+      "capabilities",
+      { method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: null, clientInfo: CLIENT } },
+    ],
+    [
+      "capabilities as lists",
+      {
+        method: "initialize",
+        params: {
+          protocolVersion: "2025-11-25",
+          capabilities: { roots: [], sampling: null },
+          clientInfo: { ...CLIENT, title: null, icons: [] },
+        },
+      },
+    ],
+    ["cursor of 2026", { method: "tools/list", params: { cursor: null, _meta: META } }, listing],
+    ["capabilities of 2026", { method: "tools/list", params: { _meta: named({ clientCapabilities: [] }) } }, listing],
+    [
+      "members of 2026",
+      {
+        method: "tools/list",
+        params: {
+          _meta: named({
+            clientCapabilities: { elicitation: null },
+            logLevel: null,
+            clientInfo: { ...CLIENT, title: null },
+          }),
+        },
+      },
+      listing,
+    ],
+    ["clientInfo of 2026", { method: "tools/list", params: { _meta: named({ clientInfo: null }) } }, listing],
+  ])("nothing in place of %s", async (_what, message, headers = LEGACY) => {
+    expect(await ask(message, headers)).toMatchObject({ status: 200, answer: { id: 1, result: {} } });
+  });
+
+  test("a call without arguments, and answers without content, and the data of users is unchanged", () => {
+    const of = (message: object) => {
+      leaveOutEmpty(message);
+      return message;
+    };
+    const _meta = { "com.example/x": null, idempotencyKey: null };
+    expect(of({ id: 1, params: { name: "a", arguments: [], _meta } })).toEqual({
+      id: 1,
+      params: { name: "a", _meta: { "com.example/x": null } },
+    });
+    const kept = { params: { arguments: { a: null, b: [], capabilities: null }, uris: [], other: null } };
+    expect(of(structuredClone(kept))).toEqual(kept);
+    expect(of({ id: 1, result: { action: "decline", content: null } })).toEqual({
+      id: 1,
+      result: { action: "decline" },
+    });
+    const responses = { q: { action: "accept", content: [], _meta: null } };
+    expect(of({ params: { inputResponses: responses } })).toEqual({
+      params: { inputResponses: { q: { action: "accept" } } },
+    });
+  });
 });
 
 describe("a body", () => {

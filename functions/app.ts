@@ -1,6 +1,6 @@
 import { cors } from "hono/cors";
 import { Hono } from "hono/tiny";
-import { undecryptableIn } from "../core/resonate/index.ts";
+import { drainUnread, undecryptableIn } from "../core/resonate/index.ts";
 import type { Middleware, Route, RouteTypes, Visit } from "../core/tools/index.ts";
 import { compose, type Deployment } from "./composition.ts";
 import { ConfigError, readConfig } from "./config.ts";
@@ -10,6 +10,7 @@ import { checkHost, checkOrigin } from "./http/origins.ts";
 import { outageIn } from "./http/outage.ts";
 import { readiness } from "./http/readiness.ts";
 import { logRequests } from "./http/request-log.ts";
+import { usualHeaders } from "./mcp/message.ts";
 import type { Edge } from "./parts.ts";
 
 /** The path names the resource that the metadata is about; clients that know no path ask without it. */
@@ -31,12 +32,13 @@ export function createApp(deployment: Deployment): App {
     return routes;
   };
   return {
-    fetch(request, env, context) {
+    async fetch(request, env, context) {
       try {
-        return (edges.get(env) ?? edgeOf(env)).fetch(request, env, context as never);
+        return await (edges.get(env) ?? edgeOf(env)).fetch(request, env, context as never);
       } catch (error) {
         if (!(error instanceof ConfigError)) throw error;
         new EdgeLog("error").error("misconfigured", { reason: error.message });
+        await drainUnread(request);
         return Response.json({ error: error.message }, { status: 500 });
       }
     },
@@ -51,6 +53,7 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   const app: Routes = new Hono();
   const routes = features.flatMap((feature) => feature.routes ?? []);
 
+  app.use(drainRefused);
   app.use(logRequests(log));
   for (const { middleware } of features) if (middleware) app.use(middleware);
   if (hosts) app.use(checkHost(hosts));
@@ -71,7 +74,7 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   if (edge.cors) app.use(edge.cors);
   app.on("GET", ["/ready", "/resonate/ready"], readiness(edge.client, edge.missing));
   for (const route of routes.filter(({ isPublicDocument }) => !isPublicDocument)) mount(app, route);
-  app.use("/mcp", ...admission);
+  app.use("/mcp", readHeaders, ...admission);
   app.all("/mcp", (c) => serveCaller(c, store, edge.mcp));
 
   app.notFound((c) => c.json({ error: "Not found. The MCP endpoint is /mcp." }, 404));
@@ -79,10 +82,23 @@ function routesOf({ log, features, admission, hosts, origins, auth, store, ...ed
   return app;
 }
 
-/** The router would match a path with a trailing slash. */
+/** A client whose request is refused before its body is read, for its token, origin, path or limits, reads the answer after it has sent all. */
+const drainRefused: Middleware = async function drainRefusedBody(c, next) {
+  await next();
+  const { raw } = c.req;
+  if (!raw.bodyUsed) await drainUnread(raw);
+};
+
+/** The router would match a path with a trailing slash, with which some clients write the address of the server alone. */
 const refuseTrailingSlash: Middleware = function refuseTrailingSlash(c, next) {
   const { path } = c.req;
-  return path !== "/" && path.endsWith("/") ? Promise.resolve(c.notFound()) : next();
+  return path !== "/" && path !== "/mcp/" && path.endsWith("/") ? Promise.resolve(c.notFound()) : next();
+};
+
+const readHeaders: Middleware = function readHeadersOf(c, next) {
+  const headers = usualHeaders(c.req.raw.headers);
+  if (headers) c.req.raw = new Request(c.req.raw, { headers });
+  return next();
 };
 
 function mount(app: Routes, { methods, paths, middleware = [], load }: Route): void {

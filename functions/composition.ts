@@ -23,7 +23,7 @@ import {
 import { answerSize } from "../features/answer-size/call.ts";
 import type { CallerListMethods } from "../features/backup/list.ts";
 import { refuseBlocked } from "../features/blocked-callers/blocked-callers.ts";
-import type { BlockedMethods } from "../features/blocked-callers/object.ts";
+import type { AdmissionMethods } from "../features/blocked-callers/object.ts";
 import { callbackRoutes } from "../features/callbacks/routes.ts";
 import { Cards, cardFeature } from "../features/cards/cards.ts";
 import { consent } from "../features/consent/call.ts";
@@ -60,6 +60,7 @@ import { proxiedBy, upstream } from "../features/upstream/upstream.ts";
 import { webHooks } from "../features/web-hooks/methods.ts";
 import type { WebHookMethods } from "../features/web-hooks/requests.ts";
 import { reportRoutes } from "../features/worker-reports/routes.ts";
+import { blockedCallers, listedCallers, type RefusalOf, refusalBy } from "./auth/admission.ts";
 import { type Auth, createAuth, resourceOf } from "./auth/auth.ts";
 import { admitAnyone, authenticate, authorize } from "./auth/authentication.ts";
 import { bareRequest, ToolCalls } from "./calls/tool-calls.ts";
@@ -99,8 +100,7 @@ interface EdgeParts extends Deployment {
   callers: Callers | undefined;
   /** The methods of the operators' object; undefined in a deployment without operators. */
   operators: (() => Remote<OperateCalls>) | undefined;
-  /** The names of the callers who are blocked. */
-  blockedNames: () => Promise<readonly string[]>;
+  refusalOf: RefusalOf;
   events: Events | undefined;
   handles: JobHandles | undefined;
   pages: Pages;
@@ -174,7 +174,10 @@ function share(deployment: Deployment, config: Config, env: object): EdgeParts {
     store: RemoteStore.of(endpoint, jobs, features, { client, records }),
     callers,
     operators,
-    blockedNames: async () => (settings ? (await settings.get()).blocked : listed),
+    refusalOf: refusalBy([
+      blockedCallers(config.auth, async () => (settings ? (await settings.get()).blocked : listed)),
+      listedCallers(config.auth),
+    ]),
     events,
     handles,
     pages,
@@ -197,20 +200,20 @@ function warn(config: Config, log: EdgeLog): void {
 }
 
 /** What a request passes, in this order, before its caller is served. */
-function admissionOf({ config, callers, operators, blockedNames, pages, auth, tries, limit }: EdgeParts): Middleware[] {
-  const isBlockedNow =
+function admissionOf({ config, callers, operators, refusalOf, pages, auth, tries, limit }: EdgeParts): Middleware[] {
+  const refusalNow =
     callers &&
-    ((caller: Caller) =>
+    ((key: string) =>
       callers
-        .of<BlockedMethods>(caller.key)
-        .isBlocked(caller)
-        .catch(() => false));
+        .of<AdmissionMethods>(key)
+        .refusalOf(key)
+        .catch(() => undefined));
   return present<Middleware>([
     // Adds the token that is verified next.
     auth && pages.seal && useBrowserSession(pages),
     auth ? authenticate(auth, tries) : admitAnyone,
     // Without authentication an operator may refuse everybody, who are one caller.
-    (auth || operators || config.BLOCKED_CALLERS) && refuseBlocked({ blockedNames, isBlockedNow }),
+    (auth || operators || config.BLOCKED_CALLERS) && refuseBlocked({ refusalOf, refusalNow }),
     // These check the cost of a request in the same order.
     limit && limitRate(limit),
     auth?.authorize && authorize(auth.authorize),
@@ -294,10 +297,12 @@ function callFeatures(shared: EdgeParts): { features: EdgeFeature[]; calls: Tool
 
 /** The features that serve paths of their own. The first that serves a path answers. */
 function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): EdgeFeature[] {
-  const { config, identity, client, store, callers, operators, blockedNames, pages, loadFiles, auth, tries, limit } =
+  const { config, identity, client, store, callers, operators, refusalOf, pages, loadFiles, auth, tries, limit } =
     shared;
   const { RESONATE, RESONATE_PUBLIC, VIEW_KEY } = config;
   const { seal } = pages;
+  // Downloads have slots of their own: whoever has the address of a file must not end the streams of its caller.
+  const slots = new StreamSlots(config.MAX_STREAMS || Number.POSITIVE_INFINITY);
   const note =
     callers && ((...entry: [string, string, object]) => callers.inRole<OperateCalls>(OPERATORS_ROLE).command(...entry));
   const proxy = { tokens: config, tries, note };
@@ -319,7 +324,7 @@ function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): Edg
     admission,
     limit,
     authorize: auth?.authorize,
-    blocked: blockedNames,
+    refusalOf,
     filesIn: async (...of: Parameters<Files["viewsIn"]>) => (await loadFiles()).viewsIn(...of),
     subscribers:
       callers && (({ key }: Caller, job?: string, end?: string) => callers.of<ViewMethods>(key).view(key, job, end)),
@@ -329,7 +334,7 @@ function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): Edg
     { name: "pages", routes: pageRoutes(forPages) },
     reports && { name: "worker-reports", routes: reportRoutes(tries, reports) },
     seal && { name: "callbacks", routes: callbackRoutes({ client, seal, tries, limit }) },
-    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, blockedNames }) },
+    { name: "files", routes: fileRoutes(loadFiles, { store, tries, limit, slots, refusalOf }) },
     // Before the operators' other paths, among which it is.
     callers && {
       name: "rows",
@@ -343,7 +348,7 @@ function routeFeatures(shared: EdgeParts, admission: readonly Middleware[]): Edg
         store,
         client,
         auth,
-        blocked: blockedNames,
+        refusalOf,
         pages,
       }),
     },

@@ -28,6 +28,7 @@ const documents = [
   "README.md",
   "SECURITY.md",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
   "lab/measurements.md",
   ...(await readdir(join(ROOT, "docs"))).filter((file) => file.endsWith(".md")).map((file) => `docs/${file}`),
 ];

@@ -2,6 +2,7 @@
  * Calls that become jobs only if they do not finish at once. The edge must reach its only worker directly, as with `wrap`. A call
  * without a name cannot be requested again, so its answer needs no promise. A call that continues becomes a job, which takes it over.
  */
+import { parseExact } from "../core/resonate/index.ts";
 import type { CallArgs, SendRecord } from "./call-job.ts";
 
 /** The endpoint at which a worker accepts such calls. */
@@ -33,10 +34,10 @@ export async function callAtOnce(worker: WorkerEndpoint, job: string, args: Call
     await response?.body?.cancel();
     return undefined;
   }
-  const state: CallState | undefined = await response.json().then(
-    (json) => json as CallState,
-    () => undefined,
-  );
+  const state = (await response
+    .text()
+    .then(parseExact)
+    .catch(() => undefined)) as CallState | undefined;
   return state?.answer ? state : { sendRecord: JSON.parse(sendRecord) };
 }
 

@@ -33,6 +33,11 @@ test.each(["order", "order:42", "100%3A", "a~2", "line\u2028", "end "])(
   },
 );
 
+test("a call's name is one name, in whichever form its characters come, so that the call is sent once", async () => {
+  const [job = ""] = await jobsOf("cafe\u0301");
+  expect(await jobsOf("café", job.normalize("NFD"))).toEqual([job, job]);
+});
+
 test("a call's name has at most 100 characters, without the beginning and the escapes of the whole job name", async () => {
   const longest = ":".repeat(100);
   const [job = ""] = await jobsOf(longest);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { hashed, type Job } from "../core/author/index.ts";
 import { type DurablePromise, startJob } from "../core/jobs/index.ts";
-import { canonical, escapeId, splitGeneration, unescapeId } from "../core/resonate/index.ts";
+import { canonical, escapeId, oneForm, splitGeneration, unescapeId } from "../core/resonate/index.ts";
 import {
   type CallContext,
   presentJob,
@@ -42,7 +42,7 @@ export function wrappedTool({ upstream, ...parts }: WrappedToolParts): Tool {
   return {
     name: prefixedName(tool.name, options.prefix),
     // The server validates the arguments.
-    input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true },
+    input: { schema: z.record(z.string(), z.unknown()), json: { type: "object" }, isOpen: true, keepsIntegers: true },
     listing: listingOf(tool, options, hasJobName),
     job: job as Job,
     waits: true,
@@ -113,16 +113,16 @@ class ToolCalls {
     const { [JOB_NAME]: name, ...rest } = toolArgs;
     const args = this.#hasJobName ? rest : toolArgs;
     if (this.#hasJobName && name !== undefined && name !== null && name !== "") {
-      const prefix = this.#job.prefix + escapeId(`${this.#tool.name}.`);
-      const key = typeof name === "string" ? keyIn(name, prefix) : undefined;
+      const prefix = oneForm(this.#job.prefix + escapeId(`${this.#tool.name}.`));
+      const key = typeof name === "string" ? keyIn(oneForm(name), prefix) : undefined;
       if (key === undefined || key.length > MAX_KEY_CHARACTERS) {
         throw new ToolError(nothingDone(`${JOB_NAME} must be a text of up to ${MAX_KEY_CHARACTERS} characters.`));
       }
       return { key, args };
     }
     if (idempotencyKey !== undefined && !shared) {
-      const isLong = idempotencyKey.length > MAX_KEY_CHARACTERS;
-      return { key: isLong ? await hashed(idempotencyKey) : idempotencyKey, args };
+      const key = oneForm(idempotencyKey);
+      return { key: key.length > MAX_KEY_CHARACTERS ? await hashed(key) : key, args };
     }
     if (freshFor !== undefined) return { key: await hashed(canonical(args)), args };
     return { key: crypto.randomUUID(), args, isNew: true };

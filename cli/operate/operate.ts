@@ -1,7 +1,7 @@
 /** `operate`: the functions of the page `/operate` in the command line. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import type { Action, ActionState, AuditEntry, Filter, Overview } from "../../core/jobs/index.ts";
+import type { Action, ActionState, AuditEntry, Filter, FoundJobs, Overview, Preview } from "../../core/jobs/index.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
 import { OperatorClient } from "../backup/operator-client.ts";
 import { DATA, stackRecordIn } from "../launcher/data-directory.ts";
@@ -15,7 +15,7 @@ const OPTIONS = {
   after: { type: "string" },
   all: { type: "boolean" },
   values: { type: "boolean" },
-  apply: { type: "boolean" },
+  apply: { type: "string" },
   "from-start": { type: "boolean" },
   json: flag("print JSON"),
   url: option(
@@ -31,18 +31,19 @@ export const usage = usageOf(
   jobs FILTER             the jobs that failed, or wait
   job JOB                 one job; with --values its arguments and result, which the audit log notes
   retry JOB … | FILTER    has jobs tried again, from their last good step, or with --from-start from the start
-  cancel JOB … | FILTER   cancels jobs, which clean up
+  cancel JOB … | FILTER   cancels jobs, which clean up; of a FILTER both only count the jobs, and name some
+  retry, cancel --apply N do it to exactly the jobs of the count with this number
   pause, resume           JOB …, --kind KIND, --caller NAME, or --all: workers take none of them, or take them again
   stop-starts, allow-starts
   block NAME, unblock NAME    a caller, by its name in logs
   audit-log               who did what, as lines of JSON, oldest first; --after N continues after entry N
 
-A FILTER is --state (failed, blocked, failing, answer, sleeping, job, worker; default failed), --kind, --reason (an error's first
-line) and --caller (its name in logs). With it, retry and cancel only count, and name some of the jobs; --apply does it.`,
+A FILTER is --state (failed, blocked, failing, answer, sleeping, job, worker; default failed), --kind, --reason (as the list shows
+it, of jobs that failed or are blocked) and --caller (its name in logs).`,
   OPTIONS,
 );
 
-type Ask = <T>(path: string, query?: object, body?: Action) => Promise<T>;
+type Ask = <T>(path: string, query?: object, body?: Action | Filter) => Promise<T>;
 
 /** @throws {WrongArguments} if neither an option nor a local stack names an edge */
 function askAt(url: string | undefined, data: string): Ask {
@@ -68,7 +69,7 @@ export async function run(args: string[]): Promise<void> {
   const { values, positionals } = read(args);
   const [what = "overview", ...names] = positionals;
   const { state, kind, reason, caller } = values;
-  const filter = { state, kind, reason, caller } as Filter;
+  const filter = JSON.parse(JSON.stringify({ state, kind, reason, caller })) as Filter;
   const answer = await answerTo({ ask: askAt(values.url, values.data), what, names, filter, values });
   if (answer !== undefined) console.log(values.json ? JSON.stringify(answer.json, undefined, 2) : answer.text);
 }
@@ -84,7 +85,7 @@ async function answerTo(command: Command): Promise<Answer | undefined> {
     case "overview":
       return overviewOf(await ask<Overview>("overview", { span: values.span }));
     case "jobs":
-      return listOf(await ask<JobListing>("jobs", filter));
+      return listOf(await ask<FoundJobs>("jobs", filter));
     case "job": {
       const job = await ask<object>("job", { job: names[0], ...(values.values && { values: "1" }) });
       return { json: job, text: JSON.stringify(job, undefined, 2) };
@@ -125,14 +126,18 @@ function actionOf({ what, names, values }: Command): Action {
 }
 
 async function onJobs({ ask, names, filter, values }: Command, what: "retry" | "cancel"): Promise<Answer> {
+  const { apply } = values;
+  const hasFilter = Object.keys(filter).length > 0;
+  if ([names.length > 0, hasFilter, apply !== undefined].filter(Boolean).length > 1)
+    throw new WrongArguments(`${what} takes either jobs, a filter, or --apply with the number of a count.`);
   const from = what === "retry" && { from: values["from-start"] ? ("start" as const) : ("last" as const) };
-  if (names.length > 0) return outcomeOf(await runAction(ask, { do: what, jobs: names, ...from } as Action));
-  const until = Date.now();
-  const listing = await ask<JobListing>("jobs", { ...filter, until });
-  if (values.apply)
-    return outcomeOf(await runAction(ask, { do: what, filter: { ...filter, until }, ...from } as Action));
-  const { json, text } = listOf(listing);
-  return { json, text: `${text}\nNothing was done. Add --apply.` };
+  const targets = apply !== undefined ? { preview: Number(apply) } : { jobs: names };
+  if (apply !== undefined || names.length > 0)
+    return outcomeOf(await runAction(ask, { do: what, ...targets, ...from } as Action));
+  const preview = await ask<Preview>("preview", {}, filter);
+  const { text } = listOf(preview);
+  const options = values["from-start"] ? " --from-start" : "";
+  return { json: preview, text: `${text}\nNothing was done. Do it: ${what}${options} --apply ${preview.preview}` };
 }
 
 async function runAction(ask: Ask, action: Action): Promise<ActionState> {
@@ -150,12 +155,7 @@ function outcomeOf(state: ActionState): Answer {
   return { json: state, text: lines.join("\n") || "It is done." };
 }
 
-interface JobListing {
-  count: number;
-  jobs: { job: string; state: string; says: string }[];
-}
-
-function listOf(listing: JobListing): Answer {
+function listOf(listing: FoundJobs): Answer {
   const lines = listing.jobs.map(({ job, state, says }) => `  ${state.padEnd(8)} ${job}: ${says}`);
   return { json: listing, text: [`${listing.count} jobs`, ...lines].join("\n") };
 }

@@ -1,5 +1,5 @@
 import { bytesToBase64Url } from "../resonate/base64.ts";
-import { CALLER_HASH, callerKey, isCallerHash } from "../resonate/ids.ts";
+import { CALLER_HASH, callerKey, isCallerHash, splitKey } from "../resonate/ids.ts";
 import { digestOf } from "../resonate/sha256.ts";
 
 /** Who makes a request, as authentication established it. */
@@ -22,9 +22,16 @@ export async function callerOf(id: string, label?: string): Promise<Caller> {
 }
 
 /**
- * The keys that a caller named in a log may have. The log names an OAuth caller by the hash in its key; since a token's name
- * may look like such a hash, there may be two.
+ * The keys that a caller may have that is named as in a log, or by its key. The log names an OAuth caller by the hash in its key;
+ * since a token's name may look like such a hash, there may be two.
  */
 export async function keysOf(caller: string): Promise<string[]> {
-  return [(await callerOf(caller)).key, ...(isCallerHash(caller) ? [callerKey(caller)] : [])];
+  const hash = hashIn(caller);
+  return [(await callerOf(caller)).key, ...(hash === undefined ? [] : [callerKey(hash)])];
+}
+
+/** The hash in a caller's key, or in its name in the log; undefined for any other text. */
+export function hashIn(caller: string): string | undefined {
+  const hash = splitKey(caller).key === caller ? caller.slice(1, -1) : caller;
+  return isCallerHash(hash) ? hash : undefined;
 }

@@ -212,7 +212,7 @@ export interface Question {
  * const isApproved = answer.action === "accept" && answer.content.approved; // a boolean
  */
 export interface TypedQuestion<Content> extends Pick<Question, "message" | "answeredBy"> {
-  /** An object of primitive fields: forms have no other fields. */
+  /** An object of texts, numbers, booleans and choices of texts: forms have no other fields. A nullable one may be left empty. */
   schema: z.ZodType<Content>;
 }
 
@@ -764,10 +764,11 @@ export class ProtocolFailure extends Error {
 }
 
 /**
- * The function breaks one of the rules above. The job fails with this message, even if the function catches it.
+ * The function breaks one of the rules above. The job fails with this message, even if the function catches it, and no more of it
+ * runs. Only after a value that cannot be stored does the function go on, to undo what it has done.
  *
  * @example
- * // The step returns a value that JSON cannot hold: the job fails at its first run.
+ * // The step returns a value that JSON cannot hold: it fails at its first run, without another attempt.
  * const broken = () => ctx.step("now", () => new Map()).catch((error) => error instanceof NondeterminismError);
  */
 export class NondeterminismError extends Error {

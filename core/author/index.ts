@@ -1,6 +1,6 @@
 /** The face of this layer: what authors of tools and durable functions write against. */
 
-export { ANYONE, type Caller, callerOf, keysOf } from "./caller.ts";
+export { ANYONE, type Caller, callerOf, hashIn, keysOf } from "./caller.ts";
 export {
   type Answer,
   type Budgets,

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import { bytesToBase64Url } from "../resonate/base64.ts";
-import { escapeId, mayBeName } from "../resonate/ids.ts";
+import { escapeId, mayBeName, oneForm } from "../resonate/ids.ts";
 import { digestOf } from "../resonate/sha256.ts";
 import { type Budgets, DAY, type ErrorClass, MINUTE } from "./context.ts";
 import type { EventDefinition } from "./event.ts";
@@ -259,7 +259,7 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       if (typeof id === "string" ? id === "" : !Number.isFinite(id)) {
         throw new NotStarted(`${kind}: its id is ${JSON.stringify(id)}, neither a text nor a number`);
       }
-      const name = prefix + escapeId(String(id));
+      const name = oneForm(prefix + escapeId(oneForm(String(id))));
       if (name.length > MAX_JOB_NAME) {
         throw new NotStarted(
           `these arguments make a name of ${name.length} characters, up to ${MAX_JOB_NAME} are possible: shorten them`,

@@ -1,4 +1,6 @@
 /** The stored form of values and errors. A function sees it in its first pass too, so that a replay shows it the same. */
+
+import { parseExact } from "../resonate/json.ts";
 import {
   type ErrorClass,
   NondeterminismError,
@@ -19,27 +21,30 @@ const MAX_DEPTH = 500;
 const MAX_MESSAGE = 500;
 const MAX_NAME = 100;
 
+/** The function hands over a value that cannot be stored. It may catch this and undo what it has done; its job fails nevertheless. */
+export class UnstorableValue extends NondeterminismError {}
+
 /**
  * The form of `value` that a replay will show: the value after a round trip through JSON.
  *
- * @throws {NondeterminismError} if the value is too large, or JSON would change a part of it; the message says where
+ * @throws {UnstorableValue} if the value is too large, or JSON would change a part of it; the message says where
  */
 export function storable(value: unknown, what: string): unknown {
   const unstorable = problemIn(value, new Set());
   if (unstorable) {
     const at = unstorable.path && ` at ${unstorable.path.replace(/^\./, "")}`;
-    throw new NondeterminismError(`${what} returned ${unstorable.what}${at}: ${unstorable.advice}`);
+    throw new UnstorableValue(`${what} returned ${unstorable.what}${at}: ${unstorable.advice}`);
   }
   const json = JSON.stringify(value);
   if (json === undefined) return undefined;
   // A character takes up to three bytes: most texts need not be measured.
   const bytes = json.length * 3 > MAX_RESULT ? new TextEncoder().encode(json).length : 0;
   if (bytes > MAX_RESULT) {
-    throw new NondeterminismError(
+    throw new UnstorableValue(
       `${what} returned ${bytes} bytes of JSON; up to ${MAX_RESULT} are stored. Put the data where it belongs (a bucket, a database) and return its address, or return less`,
     );
   }
-  return JSON.parse(json);
+  return parseExact(json);
 }
 
 /** A part of a value that would not come back from JSON unchanged. */
@@ -173,7 +178,7 @@ const SEPARATE_FIELDS = new Set(["name", "message", "stack", "cause", "code", "s
 
 /** This package's errors that keep their class after a step, by their names, which a bundler does not change. */
 const PACKAGE_ERRORS = new Map<string, ErrorClass>(
-  Object.entries({ NonRetryableError, StepInterrupted, RetryableError, TimeoutError }),
+  Object.entries({ NondeterminismError, NonRetryableError, StepInterrupted, RetryableError, TimeoutError }),
 );
 
 /** An error as it is stored: without its stack, and with a message short enough for a caller to read. */

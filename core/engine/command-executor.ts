@@ -96,6 +96,7 @@ export class CommandExecutor {
         this.#refuseUnawaited();
         await this.#verify();
         if (pass.brokenRule) continue;
+        if (pass.unstorable) return { kind: "failed", error: pass.unstorable };
         if (next) return { kind: "continued", args: next.args, outputCounts: this.#outputCounts };
         return { kind: "complete", value: end && "value" in end ? end.value : undefined };
       }

@@ -3,7 +3,8 @@ import type { Death } from "../../testing/simulation/plan.ts";
 import { JOB_NAME, SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { trial } from "../../testing/simulation/trial.ts";
 import { type Context, DAY, HOUR, type Log, MINUTE, NondeterminismError, SECOND } from "../author/context.ts";
-import { journalEntryId } from "../resonate/ids.ts";
+import { decodeValue } from "../resonate/codec.ts";
+import { journalEntryId, outputId } from "../resonate/ids.ts";
 import { LeaseLost } from "./job-lease.ts";
 import type { Runnable } from "./runtime.ts";
 
@@ -11,6 +12,45 @@ const question = { message: "Go on?", requestedSchema: { type: "object" as const
 const yes = { action: "accept", content: { yes: true } };
 type Pause = (ms: number) => Promise<void>;
 const never = () => new Promise<never>(() => {});
+
+test.each<[what: string, (ctx: Context) => Promise<unknown>]>([
+  ["a step returns NaN", (ctx) => ctx.step("book", () => Number.NaN)],
+  ["a step returns a Map", (ctx) => ctx.step("book", () => new Map())],
+  ["a step returns a Date", (ctx) => ctx.step("book", () => ({ at: new Date(0) }), { retry: false })],
+  ["a check finds a Date", (ctx) => ctx.until("book", { every: SECOND }, () => new Date(0))],
+  ["an output is a Date", (ctx) => ctx.emit(new Date(0))],
+])("if %s, the function can undo what it has done, and the failure says why", async (_what, act) => {
+  const undone: string[] = [];
+  const simulated = new SimulatedJob(async (ctx: Context) => {
+    try {
+      await act(ctx);
+    } catch (error) {
+      await ctx.step("undo", () => undone.push("booking"));
+      throw error;
+    }
+  });
+  const message = expect.stringMatching(/returned (NaN|a Map|a Date)/);
+  expect(await simulated.toEnd()).toMatchObject({ kind: "failed", error: { name: "NondeterminismError", message } });
+  expect(undone).toEqual(["booking"]);
+});
+
+test("arguments, results and errors that look like marks of the store are the same in a function and after it", async () => {
+  const like = ["__INF__", "~__NEG_INF__", { __type: "error", message: "boom", code: 7 }];
+  const value = { like, e: { __type: "aggregate_error", message: "m", errors: null } };
+  const seen: unknown[] = [];
+  const simulated = new SimulatedJob(
+    async (ctx: Context, args: unknown) => {
+      seen.push(args, await ctx.step("same", () => args));
+      await ctx.emit(args);
+      return args;
+    },
+    { args: value },
+  );
+  expect(await simulated.toEnd()).toEqual({ kind: "complete", value });
+  for (const each of seen) expect(each).toEqual(value);
+  const output = simulated.sim.get(outputId("job", 1));
+  expect(decodeValue(output?.param ?? {})).toEqual(value);
+});
 
 test("a function sees the same values and errors at the first run and in replays", async () => {
   const values = [

@@ -1,6 +1,6 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../author/context.ts";
-import { encodeValue } from "../resonate/codec.ts";
+import { copyOf, encodeValue } from "../resonate/codec.ts";
 import { contextOf } from "./calls/context.ts";
 import { Scope } from "./calls/scope.ts";
 import { machineClock, Wakeup } from "./clock.ts";
@@ -94,7 +94,7 @@ export class Execution {
 
   async #replay(): Promise<void> {
     // A function may change its arguments.
-    const args = structuredClone(this.#args) as never;
+    const args = copyOf(this.#args) as never;
     await this.#parts.pass.begin(async () => this.#fn(contextOf(this.#scope) as Context<never>, args));
     await this.#parts.replay.all();
   }

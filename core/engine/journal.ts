@@ -5,7 +5,7 @@
 import type { Question } from "../author/context.ts";
 import type { StoredError } from "../author/values.ts";
 import { fromBase64 } from "../resonate/base64.ts";
-import { partsIn, RESERVATION_TAG, STARTER_TAG } from "../resonate/codec.ts";
+import { parseStored, partsIn, RESERVATION_TAG, STARTER_TAG } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { journalEntryId } from "../resonate/ids.ts";
 import { readFrom } from "../resonate/sequence.ts";
@@ -69,7 +69,7 @@ export class JournalRecord {
   /** @throws {SyntaxError} where the promise holds no record */
   constructor(n: number, promise: PromiseRecord) {
     const text = fromBase64(promise.param.data ?? "");
-    const event = JSON.parse(text) as JournalEntry;
+    const event = parseStored(text) as JournalEntry;
     if (typeof event?.op !== "string") throw new SyntaxError("it is no record");
     const value = "value" in event ? event.value : undefined;
     const bytesBeside = event.kind === "emit" ? Number(value) : partsIn(value)?.characters;
@@ -85,7 +85,7 @@ export class JournalRecord {
 
   /** The value that the command resolved with, parsed again for each reader, because a function may change it. */
   get value(): unknown {
-    const event = this.#text === undefined ? this.event : (JSON.parse(this.#text) as JournalEntry);
+    const event = this.#text === undefined ? this.event : (parseStored(this.#text) as JournalEntry);
     return "value" in event ? event.value : undefined;
   }
 }

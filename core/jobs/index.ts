@@ -28,7 +28,7 @@ export {
   withoutFeed,
 } from "./current-job.ts";
 export { type DurablePromise, firstSeed, ownerOf, parentOf, type Resumption, seedOf } from "./durable-promise.ts";
-export { type Latest, latestOf, partialOf } from "./feed/partial.ts";
+export { type Latest, latestOf, type PartialRange, partialOf } from "./feed/partial.ts";
 export { AnswerEntry, activityIn, FeedEntry } from "./feed/progress-feed.ts";
 export { type NewestEntry, ProgressFeeds } from "./feed/progress-feeds.ts";
 export { isOpen, MAX_OPEN_ENTRIES, type TimelineEntry, timelineOf } from "./feed/timeline.ts";
@@ -65,9 +65,13 @@ export type {
   CallerUsage,
   Charges,
   Filter,
+  FoundJob,
+  FoundJobs,
   Group,
   OneJob,
   Overview,
+  Preview,
+  RefusedRequest,
   Scope,
   ServerState,
   Settings,
@@ -76,6 +80,7 @@ export type {
 export { MAX_CREATION_DELAY_MS, type Orders, positionIn, startsIn } from "./order.ts";
 export { type Cursor, cursorIn, type OwnJob, type OwnStep, searchPage, textOf, wordsOf } from "./own-jobs.ts";
 export { BESIDES_KINDS, isPaused, NOTHING_PAUSED, type Paused, PausedJobs, pausedIn } from "./paused-jobs.ts";
+export { ReadRoom } from "./read-room.ts";
 export { entryOfJob, entryOfStart } from "./record-entry.ts";
 export { RemoteStore } from "./remote-store.ts";
 export {

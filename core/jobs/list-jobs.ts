@@ -3,6 +3,7 @@ import { orIfUndecryptable } from "../resonate/connection/failures.ts";
 import type { CallerRecord, ListedJob, ListQuery, ObservedJob } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import { type Cursor, type OwnStep, searchOwn } from "./own-jobs.ts";
+import { ReadRoom } from "./read-room.ts";
 import { entryOfJob } from "./record-entry.ts";
 import type { RemoteStore } from "./remote-store.ts";
 
@@ -47,14 +48,17 @@ async function* recordedJobs(
 ): AsyncGenerator<OwnStep, boolean> {
   const { names } = store;
   let after = cursor && { startedAt: cursor.startedAt, id: names.idInList(cursor.name) };
+  const room = new ReadRoom();
   for (;;) {
-    const rows = await record.list({ ...filter, after });
-    const promises = await Promise.all(
-      rows.map(({ id, isSearchEnd }) =>
-        isSearchEnd ? undefined : store.get(names.nameIn(id), signal).catch(orIfUndecryptable("unread" as const)),
-      ),
-    );
-    await correct(store, record, rows, promises);
+    const listed = await record.list({ ...filter, after });
+    const read = async ({ id, isSearchEnd }: ListedJob) =>
+      isSearchEnd ? undefined : store.get(names.nameIn(id), signal).catch(orIfUndecryptable("unread" as const));
+    const promises = await room.read(listed, read, (found) => (typeof found === "object" ? found.characters : 0));
+    // Reading ends here as at the end of a search if the jobs are too large to read more of them.
+    const rows = listed
+      .slice(0, promises.length)
+      .map((row, i) => (room.isFull && i === promises.length - 1 ? { ...row, isSearchEnd: true as const } : row));
+    await correct(store, record, listed.slice(0, promises.length), promises);
     for (const [i, { id, startedAt, labels, isSearchEnd }] of rows.entries()) {
       const [name, promise] = [names.nameIn(id), promises[i]];
       const isUndecryptable = promise === "unread";

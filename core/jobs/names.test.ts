@@ -3,6 +3,7 @@ import * as z from "zod";
 import { defineJob, VERSION_TAG } from "../author/job.ts";
 import { encodeValue } from "../resonate/codec.ts";
 import { Names } from "./names.ts";
+import { wordsOf } from "./own-jobs.ts";
 import { entryOfJob } from "./record-entry.ts";
 
 const counting = (group: string | undefined, version = 1) =>
@@ -37,6 +38,23 @@ test("a complete result stays complete when a later version of the definition ha
 
 test("a result from this project's own workers, which check it themselves, is not checked again", () => {
   expect(outcome(counting(undefined), 0)).toEqual(["resolved", { words: 0 }]);
+});
+
+test("a job whose arguments cannot be decoded is found nevertheless, so that it can be cancelled and removed", () => {
+  const record = { id: "count_one", state: "pending" as const, createdAt: 0, timeoutAt: 1, tags: {}, value: {} };
+  const promise = new Names([counting(undefined)], "", "").decode({ ...record, param: { data: btoa("{") } });
+  expect(promise).toMatchObject({ name: "count_one", state: "pending", args: undefined });
+});
+
+test("a job has one name, in whichever form its characters come", async () => {
+  const named = defineJob({ kind: "note", args: z.object({ of: z.string() }), id: ({ of }) => of });
+  const names = new Names([named], "", "");
+  const [composed, decomposed] = ["Zürich: é", "Zu\u0308rich: e\u0301"];
+  expect(await named.name({ of: decomposed })).toBe(await named.name({ of: composed }));
+  const name = await named.name({ of: composed });
+  expect(names.idOf(name.normalize("NFD"))).toBe(names.idOf(name));
+  expect(names.find(names.id(named, name.normalize("NFD")))).toEqual({ name, job: named });
+  expect(wordsOf("Zu\u0308rich")).toEqual(wordsOf("Zürich"));
 });
 
 test("a job has its data once in memory, and knows its size", () => {

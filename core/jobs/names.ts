@@ -1,8 +1,8 @@
 import { type Job, VERSION_TAG } from "../author/job.ts";
-import { CALLER_TAG, decodeValue } from "../resonate/codec.ts";
+import { CALLER_TAG, decodeStrictly, decodeValue } from "../resonate/codec.ts";
 import type { PromiseRecord, Value } from "../resonate/connection/protocol.ts";
 import { endOf } from "../resonate/deadline.ts";
-import { localId, splitGeneration } from "../resonate/ids.ts";
+import { localId, oneForm, splitGeneration } from "../resonate/ids.ts";
 import { KIND_TAG } from "./caller-record.ts";
 import type { DurablePromise, StoredCall } from "./durable-promise.ts";
 import type { JobCall } from "./job-call.ts";
@@ -39,7 +39,7 @@ export class Names {
   }
 
   id(job: Pick<Job, "shared">, name: string): string {
-    return this.#namespace + (job.shared ? "" : this.#key) + name;
+    return this.#namespace + (job.shared ? "" : this.#key) + oneForm(name);
   }
 
   /** The promise id of `name`; undefined for a name that no job can have. */
@@ -50,7 +50,7 @@ export class Names {
 
   /** The definition that a name belongs to; undefined for a name that no job can have. */
   named(name: string): Job | undefined {
-    const { base } = splitGeneration(name);
+    const { base } = splitGeneration(oneForm(name));
     return this.jobs.find((job) => job.owns(base));
   }
 
@@ -78,13 +78,22 @@ export class Names {
   /** Decodes a record; undefined if it is not a job of this caller. */
   decode(record: PromiseRecord): DurablePromise | undefined {
     const found = this.find(record.id);
-    const call = found && (decodeValue(record.param) as StoredCall | undefined);
-    return call?.func === found?.job.kind && found && call ? promiseOf(found, record, call) : undefined;
+    const call = found && callIn(found.job, record.param);
+    return call && call.func === found.job.kind ? promiseOf(found, record, call) : undefined;
   }
 
   /** The same for a record that answers a creation. One with the parameter that was sent needs no decoding. */
   decodeCreated(record: PromiseRecord, { job, name, call, param }: CreatedJob): DurablePromise | undefined {
     return record.param.data === param.data ? promiseOf({ job, name }, record, call) : this.decode(record);
+  }
+}
+
+/** The call in a parameter. One that cannot be decoded has no arguments: its job can still be looked at, cancelled and removed. */
+function callIn(job: Job, param: Value): StoredCall | undefined {
+  try {
+    return decodeStrictly(param) as StoredCall | undefined;
+  } catch {
+    return { func: job.kind };
   }
 }
 

@@ -75,11 +75,40 @@ export interface Settings {
 export interface Filter {
   state?: WaitState | "failed";
   kind?: string;
+  /** What is said of each, as the list shows it; only of jobs that failed or are blocked. */
   reason?: string;
   /** A caller, by its name in the log or its key. */
   caller?: string;
-  /** Only jobs that were reported by then, in milliseconds since the epoch. */
-  until?: number;
+}
+
+/** A job that a filter finds. */
+export interface FoundJob {
+  job: string;
+  kind: string;
+  state: WaitState | "failed";
+  says: string;
+  worker: string;
+  /** In milliseconds since the epoch. */
+  at: number;
+}
+
+/** The newest jobs of a filter, and how many there are. */
+export interface FoundJobs {
+  count: number;
+  jobs: FoundJob[];
+}
+
+/** The jobs of a filter at one moment. An action that names the preview acts on exactly these. */
+export interface Preview extends FoundJobs {
+  /** Its number. It is kept for an hour, and until enough newer ones are made. */
+  preview: number;
+  /** How many of the jobs an action acts on: the newest ones if there are more than one action may have. */
+  targets: number;
+}
+
+/** Why a request of an operator is not carried out. */
+export interface RefusedRequest {
+  refused: string;
 }
 
 /** A job as operators see it: what its caller sees, and its lease, versions and sizes. */
@@ -108,10 +137,13 @@ export interface OneJob extends Omit<JobView, "result" | "newer" | "doing"> {
 
 export type Scope = { all: true } | { kind: string } | { caller: string } | { jobs: string[] };
 
+/** The jobs of an action: their names, or the number of a {@link Preview}. */
+export type Targets = { jobs: string[] } | { preview: number };
+
 /** An action of an operator. Jobs and callers have their names in the log. */
 export type Action =
-  | { do: "retry"; jobs?: string[]; filter?: Filter; from?: "start" | "last" }
-  | { do: "cancel"; jobs?: string[]; filter?: Filter }
+  | ({ do: "retry"; from?: "start" | "last" } & Targets)
+  | ({ do: "cancel" } & Targets)
   | { do: "pause" | "resume"; of: Scope }
   | { do: "stop-starts" | "allow-starts" }
   | { do: "block" | "unblock"; caller: string };

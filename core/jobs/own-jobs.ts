@@ -3,7 +3,7 @@ import type { Job } from "../author/job.ts";
 import { CALLER_TAG } from "../resonate/codec.ts";
 import type { Requests, ResonateClient } from "../resonate/connection/client.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
-import { isRoot, rootOf } from "../resonate/ids.ts";
+import { isRoot, oneForm, rootOf } from "../resonate/ids.ts";
 import { KIND_TAG, labelsOf } from "./caller-record.ts";
 import type { DurablePromise } from "./durable-promise.ts";
 import type { Names } from "./names.ts";
@@ -116,7 +116,7 @@ function inList(names: Names, { group }: Job, record: PromiseRecord): DurablePro
 /** The different words to search for. Only ASCII letters ignore case, as in the storage of a caller's object. */
 export const wordsOf = (search: string): string[] => [...new Set(lower(search).split(/\s+/).filter(Boolean))];
 
-const lower = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+const lower = (text: string): string => oneForm(text).replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 function matchesSearch({ name, job }: Pick<OwnJob, "name" | "job">, labels: readonly string[], search = ""): boolean {
   const texts = [name, job.kind, ...labels].map(lower);

@@ -2,7 +2,9 @@ import { Codec } from "@resonatehq/sdk";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anyCharacter } from "../../test/support/any-character.ts";
+import { toBase64 } from "./base64.ts";
 import { decodeStrictly, decodeValue, encodeValue } from "./codec.ts";
+import { parseExact } from "./json.ts";
 
 /** The codec of Resonate's client library, whose format this is: its workers write it, and existing promises have it. */
 const library = new Codec();
@@ -20,8 +22,29 @@ const error = fc
   .record({ message: fc.string(), name: fc.constantFrom("Error", "TypeError", "ProtocolFailure", "") })
   .map(({ message, name }) => Object.assign(new Error(message), { name }));
 const number = fc.oneof(fc.double(), fc.constantFrom(Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY));
-const marker = fc.constantFrom("__INF__", "__NEG_INF__", "__type", "error", "aggregate_error");
+const marker = fc.constantFrom(
+  ...["__INF__", "__NEG_INF__", "__type", "error", "aggregate_error"].flatMap((mark) => [
+    mark,
+    `~${mark}`,
+    `~~${mark}`,
+  ]),
+);
 const json = fc.jsonValue({ stringUnit: anyCharacter });
+
+/** JSON in which much looks like a mark, or like an escaped one. */
+const markedJson = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    marker,
+    json,
+    fc.array(tie("value"), { maxLength: 3 }),
+    fc.dictionary(fc.oneof(marker, fc.constantFrom("message", "errors", "stack", "name", "code")), tie("value")),
+    fc.record(
+      { __type: marker, message: tie("value"), errors: tie("value"), name: tie("value") },
+      { requiredKeys: [] },
+    ),
+  ),
+})).value;
 
 /** Values that a job might return or throw, and values that it should not. */
 const anything = fc.letrec((tie) => ({
@@ -29,17 +52,17 @@ const anything = fc.letrec((tie) => ({
     { maxDepth: 4 },
     json,
     fc.anything({ withDate: true, withMap: true, withBigInt: true, withTypedArray: true, withSparseArray: true }),
-    fc.oneof(error, number, marker, fc.string({ unit: anyCharacter })),
+    fc.oneof(error, number, fc.string({ unit: anyCharacter })),
     fc.constantFrom(undefined, null, Symbol("s"), () => 1, { toJSON: () => Number.POSITIVE_INFINITY }),
     fc.array(tie("value"), { maxLength: 4 }),
     fc.array(tie("value"), { maxLength: 3 }).map((errors) => new AggregateError(errors, "several")),
-    fc.dictionary(fc.oneof(fc.string(), marker), tie("value"), { maxKeys: 4 }),
+    fc.dictionary(fc.string(), tie("value"), { maxKeys: 4 }),
     tie("value").map((cause) => Object.assign(new Error("caused", { cause }), { own: cause })),
   ),
 })).value;
 
 describe("a stored value", () => {
-  test("equals the client library's bytes, and is refused when the library refuses it", () => {
+  test("in which nothing looks like a mark equals the client library's bytes, and is refused when the library refuses it", () => {
     fc.assert(
       fc.property(anything, (value) => {
         expect(outcome(() => encodeValue(value))).toEqual(outcome(() => library.encode(value)));
@@ -53,10 +76,29 @@ describe("a stored value", () => {
       fc.property(anything, (value) => {
         fc.pre(outcome(() => library.encode(value)) !== "throws");
         const stored = library.encode(value);
-        expect(outcome(() => decodeStrictly(stored))).toEqual(outcome(() => library.decode(stored)));
+        expect(shown(decodeStrictly(stored))).toBe(shown(library.decode(stored)));
       }),
       { numRuns: 2_000 },
     );
+  });
+
+  test("is the same when read back, even if much in it looks like a mark", () => {
+    fc.assert(
+      fc.property(markedJson, marker, (value, text) => {
+        expect(JSON.stringify(decodeStrictly(encodeValue(value)))).toBe(JSON.stringify(value));
+        expect(decodeStrictly(encodeValue(new Error(text)))).toMatchObject({ message: text });
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("of any writer can be read, even if it only looks marked", () => {
+    fc.assert(
+      fc.property(markedJson, (value) => void decodeStrictly({ data: toBase64(JSON.stringify(value)) })),
+      { numRuns: 2_000 },
+    );
+    const odd = { __type: "aggregate_error", message: "m", errors: null };
+    expect(decodeStrictly({ data: toBase64(JSON.stringify(odd)) })).toEqual(odd);
   });
 
   test("that is damaged is refused when the client library refuses it", () => {
@@ -77,6 +119,15 @@ describe("a stored value", () => {
     );
   });
 });
+
+/** A decoded value as text, with what is no JSON. The library gives collected errors a property of their mark besides. */
+const shown = (value: unknown): string | undefined =>
+  JSON.stringify(value, (_key, part) => {
+    if (part instanceof Error) return { is: "error", name: part.name, message: part.message, ...listed(part) };
+    return typeof part === "number" && !Number.isFinite(part) ? String(part) : part;
+  });
+
+const listed = (error: Error) => (error instanceof AggregateError ? { errors: error.errors } : {});
 
 function btoaOrNothing(text: string): string {
   return outcome(() => btoa(text)) === "throws" ? "" : btoa(text);
@@ -100,6 +151,24 @@ test("JSON from Python is read, with spaces between tokens and all characters be
   const data = btoa('{"place": "Z\\u00fcrich", "days": [1, 2.5], "__type": "error", "message": "no \\ud83c\\udf75"}');
   expect(decodeValue({ data })).toMatchObject({ name: "Error", message: "no 🍵" });
   expect(decodeValue({ data: btoa('{"place": "Z\\u00fcrich"}') })).toEqual({ place: "Zürich" });
+});
+
+test("an integer that a number cannot hold keeps its digits, and other numbers are as JSON has them", () => {
+  for (const json of [
+    "725653563933458432",
+    '{"id":-12345678901234567890,"list":[9007199254740993,1.5],"text":"725653563933458432"}',
+    `[${"9".repeat(400)}]`,
+  ]) {
+    const value = decodeStrictly({ data: toBase64(json) });
+    expect(JSON.stringify(value)).toBe(json);
+    expect(encodeValue(value)).toEqual({ headers: {}, data: toBase64(json) });
+  }
+  const data = toBase64("[9007199254740991,1000000000000000000,0.1234567890123456789,12345678901234567890.0,1e20]");
+  expect(decodeStrictly({ data })).toEqual([9007199254740991, 1e18, 0.12345678901234568, 12345678901234567000, 1e20]);
+  // With a mark beside it.
+  const beside = { thrown: new Error("no"), id: parseExact("12345678901234567890"), like: "__INF__" };
+  const { id, like, thrown } = decodeStrictly(encodeValue(beside)) as typeof beside;
+  expect([JSON.stringify(id), like, thrown.message]).toEqual(["12345678901234567890", "__INF__", "no"]);
 });
 
 test("damaged data decodes to undefined, and throws when decoded strictly", () => {

@@ -2,6 +2,7 @@
 import { fromBase64, toBase64 } from "./base64.ts";
 import type { Value } from "./connection/protocol.ts";
 import { rootOf } from "./ids.ts";
+import { isRecord, parseExact } from "./json.ts";
 
 // Tags of a job's promise, and of promises that belong to jobs.
 
@@ -31,10 +32,17 @@ export const CALLBACKS_PURPOSE = "callbacks";
 
 const INFINITY_MARK = "__INF__";
 const NEGATIVE_INFINITY_MARK = "__NEG_INF__";
+const TYPE_KEY = "__type";
+
+/** Precedes a text that would otherwise be read as a mark, or as an escaped one. */
+const ESCAPE = "~";
+const LIKE_INFINITY_PATTERN = /^~*__(?:NEG_)?INF__$/;
+const LIKE_TYPE_PATTERN = /^~*(?:aggregate_)?error$/;
 
 /**
  * Encodes a value in the format of Resonate's client libraries: base64 of JSON, in which errors and infinite numbers are
- * marked.
+ * marked. What looks like a mark in the value is escaped, which those libraries do not know: they read `"~__INF__"` for the text
+ * `"__INF__"`, and the `__type` `"~error"` for `"error"`.
  *
  * @throws {Error} for a value that JSON cannot hold: a cycle, a big integer, a property that throws
  */
@@ -43,17 +51,24 @@ export function encodeValue(value: unknown): { headers: Record<string, string>; 
 }
 
 /**
- * Decodes a value that {@link encodeValue} encoded, and turns marked values back into errors and infinite numbers.
+ * Decodes a value that {@link encodeValue} encoded, and turns marked values back into errors and infinite numbers. Integers keep
+ * their digits, as {@link parseExact} has it.
  *
  * @throws {Error} for data that is not in that format
  */
 export function decodeStrictly({ data }: Value): unknown {
   if (!data) return undefined;
-  const text = fromBase64(data);
-  // Parsing with a reviver takes several times as long, as it is called for each value.
-  const isMarked = text.includes("__type") || text.includes(INFINITY_MARK) || text.includes(NEGATIVE_INFINITY_MARK);
-  return isMarked ? JSON.parse(text, (_key, value) => unmark(value)) : JSON.parse(text);
+  return parseStored(fromBase64(data));
 }
+
+/** The value of decoded data. @throws {SyntaxError} for text that is not JSON */
+export function parseStored(text: string): unknown {
+  // Parsing with a reviver takes several times as long, as it is called for each value.
+  return parseExact(text, mayHoldMarks(text) ? (_key, value) => unmark(value) : undefined);
+}
+
+/** Whether JSON may hold a mark, an escaped one, or what looks like one. */
+const mayHoldMarks = (json: string): boolean => json.includes('INF__"') || json.includes(`"${TYPE_KEY}"`);
 
 /** As {@link decodeStrictly}, but undefined for data that is not in that format: other programs may write promises. */
 export function decodeValue(value: Value): unknown {
@@ -64,15 +79,21 @@ export function decodeValue(value: Value): unknown {
   }
 }
 
+/** A copy of a stored value. */
+export function copyOf(value: unknown): unknown {
+  const text = stringify(value);
+  return text === undefined ? undefined : parseStored(text);
+}
+
 /** JSON of a value; undefined for a function or a symbol, which JSON leaves out. */
 function stringify(value: unknown): string | undefined {
   try {
     const json = JSON.stringify(value);
-    if (!needsMarks(value)) return json;
+    if (json === undefined || !(mayHoldMarks(json) || needsMarks(value))) return json;
   } catch {
     // An error may hold what JSON cannot; its mark leaves that out.
   }
-  return JSON.stringify(value, (_key, part) => mark(part));
+  return JSON.stringify(value, mark);
 }
 
 /**
@@ -93,38 +114,56 @@ function needsMarks(value: unknown): boolean {
   return false;
 }
 
-function mark(value: unknown): unknown {
+function mark(this: unknown, key: string, value: unknown): unknown {
   if (value === Number.POSITIVE_INFINITY) return INFINITY_MARK;
   if (value === Number.NEGATIVE_INFINITY) return NEGATIVE_INFINITY_MARK;
-  if (!(value instanceof Error)) return value;
-  const { message, stack, name, code } = value as Error & { code?: unknown };
-  if (value instanceof AggregateError) return { __type: "aggregate_error", message, stack, name, errors: value.errors };
-  return { __type: "error", message, stack, name, ...(typeof code === "string" && { code }) };
+  if (value instanceof Error) return new ErrorMark(value);
+  if (typeof value !== "string") return value;
+  const isLikeType = key === TYPE_KEY && LIKE_TYPE_PATTERN.test(value) && !(this instanceof ErrorMark);
+  return isLikeType || LIKE_INFINITY_PATTERN.test(value) ? ESCAPE + value : value;
 }
 
-/** A JSON value that may be marked as an error. */
-interface TypedValue {
-  __type?: unknown;
-  message?: string;
-  stack?: string;
-  name?: string;
+/** The JSON of an error. */
+class ErrorMark {
+  readonly [TYPE_KEY]: "error" | "aggregate_error";
+  readonly message: string;
+  readonly stack: string | undefined;
+  readonly name: string;
+  readonly errors?: readonly unknown[];
   /** Why it failed, for programs. Client libraries neither write nor read it. */
-  code?: string;
-  errors: unknown[];
+  readonly code?: string;
+
+  constructor(error: Error & { code?: unknown }) {
+    const { message, stack, name, code } = error;
+    this[TYPE_KEY] = error instanceof AggregateError ? "aggregate_error" : "error";
+    this.message = message;
+    this.stack = stack;
+    this.name = name;
+    if (error instanceof AggregateError) this.errors = error.errors;
+    else if (typeof code === "string") this.code = code;
+  }
 }
 
+/** The value that a marked or escaped part stands for. Data that only looks marked stays as it is. */
 function unmark(value: unknown): unknown {
   if (value === INFINITY_MARK) return Number.POSITIVE_INFINITY;
   if (value === NEGATIVE_INFINITY_MARK) return Number.NEGATIVE_INFINITY;
-  const marked = value as TypedValue | null;
-  if (marked?.__type === "aggregate_error") {
-    return Object.assign(new AggregateError(marked.errors, marked.message), marked);
-  }
-  if (marked?.__type !== "error") return value;
-  const error = new Error(marked.message || "Unknown error");
-  if (marked.name) error.name = marked.name;
-  if (marked.stack) error.stack = marked.stack;
-  if (marked.code) Object.assign(error, { code: marked.code });
+  if (typeof value === "string") return LIKE_INFINITY_PATTERN.test(value) ? value.slice(ESCAPE.length) : value;
+  if (!isRecord(value)) return value;
+  const { [TYPE_KEY]: type, message, errors } = value;
+  if (typeof type !== "string" || !LIKE_TYPE_PATTERN.test(type)) return value;
+  if (type.startsWith(ESCAPE)) return Object.assign(value, { [TYPE_KEY]: type.slice(ESCAPE.length) });
+  if (type === "error") return withFields(new Error(textOr(message, "Unknown error")), value);
+  return Array.isArray(errors) ? withFields(new AggregateError(errors, textOr(message, "")), value) : value;
+}
+
+const textOr = (value: unknown, instead: string): string =>
+  typeof value === "string" && value !== "" ? value : instead;
+
+function withFields(error: Error, { name, stack, code }: Record<string, unknown>): Error {
+  if (typeof name === "string" && name !== "") error.name = name;
+  if (typeof stack === "string" && stack !== "") error.stack = stack;
+  if (typeof code === "string" && code !== "") Object.assign(error, { code });
   return error;
 }
 

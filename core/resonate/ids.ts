@@ -43,6 +43,9 @@ const ESCAPE_PATTERN = new RegExp(`%(${ESCAPE_CODE})`, "g");
 /** Whether a text, without a generation, may be a job's name. */
 export const mayBeName = (text: string): boolean => !HAS_RESERVED.test(text);
 
+/** The one form of a name: texts that look the same, as `é` in one character or two, are one name. */
+export const oneForm = (name: string): string => name.normalize("NFC");
+
 /** Escapes a text so that it may be part of a job's name. Different texts stay different. */
 export function escapeId(text: string): string {
   return text.replace(TO_ESCAPE, (character) => {

@@ -13,6 +13,7 @@ export {
   ORDER_TAG,
   PARTS_KEY,
   type Parts,
+  parseStored,
   partsIn,
   RESERVATION_TAG,
   RESUMES_TAG,
@@ -53,6 +54,7 @@ export {
   belowSql,
   CHILD_SEPARATOR,
   callbackId,
+  callerKey,
   chainLink,
   cleanUpId,
   cleanUpTimerId,
@@ -72,6 +74,7 @@ export {
   limitSlotId,
   localId,
   NAMESPACE_PATTERN,
+  oneForm,
   orderId,
   outputId,
   POSTGRES_PATTERNS,
@@ -87,7 +90,21 @@ export {
   storedMarkId,
   unescapeId,
 } from "./ids.ts";
-export { canonical, isRecord, isTooDeep, jsonOf, MAX_DEPTH } from "./json.ts";
+export {
+  canonical,
+  exactJsonOf,
+  integerOf,
+  isExactInteger,
+  isRecord,
+  isTooDeep,
+  jsonOf,
+  MAX_DEPTH,
+  parseExact,
+  rounded,
+  type UnheldNumber,
+  unheldNumberIn,
+  unheldReason,
+} from "./json.ts";
 export {
   CALLER_ROLE,
   CALLERS_ROLE,
@@ -121,7 +138,7 @@ export {
 export { backoff, pause, within } from "./pacing/backoff.ts";
 export { Slots, Turns } from "./pacing/slots.ts";
 export { FREE_PLAN, MAX_OBJECT_BYTES } from "./plan-limits.ts";
-export { BODY_TIMEOUT_MS, readBytes } from "./read-bytes.ts";
+export { BODY_TIMEOUT_MS, drainUnread, readBytes } from "./read-bytes.ts";
 export { isSameSecret } from "./same-secret.ts";
 export { KEYS_PATTERN, Sealing } from "./sealing.ts";
 export { BOOKKEEPING_RETENTION, isLandmark, last, sequenceEnd } from "./sequence.ts";

@@ -1,5 +1,18 @@
+declare global {
+  // The standard library's declarations do not have them yet.
+  interface JSON {
+    isRawJSON(value: unknown): value is RawJson;
+    rawJSON(text: string): RawJson;
+  }
+}
+
+/** JSON text that `JSON.stringify` writes as it is. */
+export interface RawJson {
+  readonly rawJSON: string;
+}
+
 export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactInteger(value);
 }
 
 /** JSON with sorted keys, so that equal values are equal texts. */
@@ -38,6 +51,86 @@ export function isTooDeep(json: string): boolean {
   }
   return false;
 }
+
+/** Matches JSON that may hold an integer that a number cannot hold: it has at least 16 digits. */
+const LONG_INTEGER_PATTERN = /(?:^|[[:,\s])-?\d{16,}(?![\d.eE])/;
+const INTEGER_PATTERN = /^-?\d+$/;
+
+/** Whether a value is an integer that a number cannot hold. Platforms that cannot parse its digits have none. */
+export const isExactInteger = (value: unknown): value is RawJson => JSON.isRawJSON?.(value) ?? false;
+
+/** The integer that a text is: a number, or its digits if a number would change them; undefined for any other text. */
+export function integerOf(text: string): number | RawJson | undefined {
+  if (!INTEGER_PATTERN.test(text)) return undefined;
+  const number = Number(text);
+  return Number.isSafeInteger(number) || String(number) === text ? number : JSON.rawJSON(text);
+}
+
+/** What parsing makes of a part of JSON, from the innermost outwards. */
+type Revive = (key: string, value: unknown) => unknown;
+
+/**
+ * Parses JSON as `JSON.parse` does, but an integer that a number cannot hold keeps its digits: it becomes raw JSON, which
+ * `JSON.stringify` writes as it came.
+ *
+ * @throws {SyntaxError} for text that is not JSON
+ */
+export function parseExact(text: string, revive?: Revive): unknown {
+  if (!LONG_INTEGER_PATTERN.test(text)) return JSON.parse(text, revive);
+  // The standard library's declarations lack the third parameter, which has the source of a number.
+  return JSON.parse(text, ((key: string, value: unknown, { source }: { source?: string } = {}) => {
+    if (typeof value === "number" && source !== undefined) return integerOf(source) ?? value;
+    return revive ? revive(key, value) : value;
+  }) as Revive);
+}
+
+/** As {@link parseExact}; undefined for text that is not JSON. */
+export function exactJsonOf(text: string): unknown {
+  try {
+    return parseExact(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A number of JSON that a number of JavaScript cannot hold, with its path: too many digits, or too large (then infinite). */
+export interface UnheldNumber {
+  path: string;
+  value: RawJson | number;
+}
+
+/**
+ * The first number in a value from JSON that a number of JavaScript cannot hold; undefined if there is none. If `keepsIntegers`,
+ * exact integers do not count, as their digits are kept.
+ */
+export function unheldNumberIn(value: unknown, keepsIntegers = false, path = ""): UnheldNumber | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : { path, value };
+  if (typeof value !== "object" || value === null) return undefined;
+  if (isExactInteger(value)) return keepsIntegers ? undefined : { path, value };
+  for (const key in value) {
+    const part = (value as Record<string, unknown>)[key];
+    if (typeof part !== "number" && typeof part !== "object") continue;
+    const at = Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
+    const found = unheldNumberIn(part, keepsIntegers, at);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** How many characters of an exact integer a message repeats. */
+const MAX_SHOWN_DIGITS = 40;
+
+/** What is wrong with a number that cannot be held, in words. */
+export function unheldReason({ value }: UnheldNumber): string {
+  if (typeof value === "number") return "a number beyond ±1.8e308, which cannot be held";
+  const { rawJSON: digits } = value;
+  const shown = digits.length > MAX_SHOWN_DIGITS ? `${digits.slice(0, MAX_SHOWN_DIGITS)}…` : digits;
+  return `${shown}, an integer beyond ±${Number.MAX_SAFE_INTEGER}, whose digits a number cannot hold`;
+}
+
+/** The value with its exact integers as numbers, for code that can hold no others. */
+export const rounded = <Value>(value: Value): Value =>
+  unheldNumberIn(value) ? JSON.parse(JSON.stringify(value)) : value;
 
 /** Parsed JSON; undefined for other text. */
 export function jsonOf(text: string): unknown {

@@ -43,6 +43,11 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
   return body;
 }
 
+/** Drains the body of a request that has been refused unread. */
+export async function drainUnread({ body, bodyUsed }: Request): Promise<void> {
+  if (body && !bodyUsed) await drain(body.getReader());
+}
+
 /** Drains a refused body: a client whose connection ends while it still sends may never read the response. */
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const limit = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_TIMEOUT_MS);

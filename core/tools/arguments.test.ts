@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { jsonSchema } from "../author/json-schema.ts";
+import { parseExact } from "../resonate/json.ts";
 import { check, jobNames } from "./arguments.ts";
 import { describeTool } from "./tool.ts";
 
@@ -82,6 +83,86 @@ test.each([{ any: { any: 1, b: 2 } }, { any: null }, { any: "" }, { tree: { tree
   },
 );
 
+const nested = z.object({ n: z.int().optional(), list: z.array(z.number()).optional(), any: z.any().optional() });
+const shape = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("circle"), r: z.number() }),
+  z.object({ kind: z.literal("square"), side: z.object({ cm: z.int() }) }),
+]);
+const chain = z.object({
+  size: z.int(),
+  get next() {
+    return chain.optional();
+  },
+});
+const forms = inputOf(
+  z.object({
+    must: z.int(),
+    count: z.int().nullish(),
+    numbers: z.array(z.number()).optional(),
+    nested: nested.nullish(),
+    shape: shape.optional(),
+    chain: chain.optional(),
+    either: z.union([z.string(), z.int()]).optional(),
+    level: z.union([z.literal("auto"), z.int()]).optional(),
+    rates: z.record(z.string(), z.number()).optional(),
+    any: z.any().optional(),
+    open: z.looseObject({ a: z.int() }).optional(),
+  }),
+);
+
+// `must` is always a text, so that no value of the others fits at once.
+test.each([
+  [{ count: "5" }, { count: 5 }],
+  [{ numbers: ["1", "2"] }, { numbers: [1, 2] }],
+  [{ numbers: '["1", 2]' }, { numbers: [1, 2] }],
+  [{ nested: '{"n": "5"}' }, { nested: { n: 5 } }],
+  [{ nested: { n: null, list: ["1"], any: null } }, { nested: { list: [1], any: null } }],
+  [{ shape: '{"kind": "circle", "r": "2"}' }, { shape: { kind: "circle", r: 2 } }],
+  [{ shape: { kind: "square", side: '{"cm":"3"}' } }, { shape: { kind: "square", side: { cm: 3 } } }],
+  [
+    { chain: { size: "1", next: { size: "2", next: '{"size":3}' } } },
+    { chain: { size: 1, next: { size: 2, next: { size: 3 } } } },
+  ],
+  [{ either: "5" }, { either: "5" }],
+  [{ level: "5" }, { level: 5 }],
+  [{ level: "auto" }, { level: "auto" }],
+  [{ rates: { a: "1.5" } }, { rates: { a: 1.5 } }],
+  [{ any: { any: 1, b: 2 } }, { any: { any: 1, b: 2 } }],
+  [{ any: null }, { any: null }],
+  [{ any: "5" }, { any: "5" }],
+  [{ chain: { size: 1, next: { size: 2 } } }, { chain: { size: 1, next: { size: 2 } } }],
+  [{ open: { a: "1", open: 2 } }, { open: { a: 1, open: 2 } }],
+])("beside a text for a number, %j is read as %j", async (given, meant) => {
+  expect(await check(forms, { must: "1", ...given })).toEqual({ args: { must: 1, ...meant } });
+});
+
+const parsed = (json: string) => parseExact(json) as Record<string, unknown>;
+
+test.each([
+  '{"n": 725653563933458432}',
+  '{"n": "12345678901234567890"}',
+  '{"any": [{"deep": 725653563933458432}]}',
+  '{"open": {"b": 725653563933458432}}',
+])("%s has an integer that a number cannot hold, and is refused in words", async (json) => {
+  const input = inputOf(z.object({ n: z.number(), any: z.any(), open: z.looseObject({}) }).partial());
+  const { problems } = (await check(input, parsed(json))) as { problems: string[] };
+  expect(problems).toEqual([
+    expect.stringMatching(/^[\w.[\]]+: got \d+, an integer beyond ±9007199254740991, whose digits/),
+  ]);
+});
+
+test("an integer for a text keeps its digits, and a number beyond all numbers is refused", async () => {
+  const input = inputOf(z.object({ id: z.string(), any: z.any() }));
+  expect(await check(input, parsed('{"id": 725653563933458432, "any": 1e20}'))).toEqual({
+    args: { id: "725653563933458432", any: 1e20 },
+  });
+  const refusal = { problems: ["any: got a number beyond ±1.8e308, which cannot be held."] };
+  expect(await check(input, parsed('{"id": "a", "any": 1e400}'))).toEqual(refusal);
+  const kept = { ...input, keepsIntegers: true as const };
+  expect(await check(kept, parsed('{"id": "a", "any": [12345678901234567890, 1e400]}'))).toHaveProperty("problems");
+  expect(await check(kept, parsed('{"id": "a", "any": [12345678901234567890]}'))).toHaveProperty("args");
+});
+
 test("a missing argument is named, and so are unknown arguments that were sent instead", async () => {
   expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({
     problems: [
@@ -132,6 +213,11 @@ test("plain JSON Schema is checked too, and allows further arguments unless it f
   );
   expect(await check(input, { n: "2", more: 1 })).toEqual({ args: { n: 2, more: 1 } });
   expect(await check(input, { n: 0 })).toHaveProperty("problems");
+});
+
+test("a name is one name, in whichever form its characters come", async () => {
+  const input = inputOf(z.object({ job_names: jobNames }));
+  expect(await check(input, { job_names: ["e\u0301", "é"] })).toEqual({ args: { job_names: ["é"] } });
 });
 
 test("a list with far more names than a call may have is refused without a look at its entries", async () => {

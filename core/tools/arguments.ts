@@ -1,7 +1,9 @@
 /** Checks the arguments of tools, and explains what is wrong to the model that sent them. */
 import * as z from "zod";
 import { type JsonSchema, MAX_JOB_NAME } from "../author/job.ts";
-import { lenient, valueIn } from "./lenient.ts";
+import { oneForm } from "../resonate/ids.ts";
+import { isRecord, unheldNumberIn, unheldReason } from "../resonate/json.ts";
+import { lenient, takesOnlyText, valueIn } from "./lenient.ts";
 
 /** The most names in one call: each costs the edge one request to the Resonate server. */
 export const MAX_NAMES = 100;
@@ -59,7 +61,7 @@ function namesOf(value: unknown): unknown {
   for (const item of list) {
     const name = unwrap(item, ["job_name", "promise_id"]);
     if (typeof name !== "string") return [name];
-    names.add(name.trim());
+    names.add(oneForm(name.trim()));
     if (names.size > MAX_NAMES) break;
   }
   return [...names];
@@ -77,6 +79,8 @@ export interface Input {
   json: JsonSchema;
   /** Whether it accepts arguments that it does not name. */
   isOpen: boolean;
+  /** Whether integers keep digits that a number cannot hold. Otherwise such integers are refused. */
+  keepsIntegers?: true;
 }
 
 /** `note` names the arguments that the tool does not know. */
@@ -86,12 +90,33 @@ export type CheckedArguments = { args: unknown; note?: string } | { problems: st
  * The arguments in the tool's form, or a line for each wrong argument: its name, its value, and the accepted values. Arguments that
  * the schema refuses are read as what a client probably meant.
  */
-export async function check({ schema, json, isOpen }: Input, args: Record<string, unknown>): Promise<CheckedArguments> {
-  const strict = await schema.safeParseAsync(args);
-  const parsed = strict.success ? strict : await schema.safeParseAsync(lenient(json, args));
+export async function check(input: Input, args: Record<string, unknown>): Promise<CheckedArguments> {
+  const { schema, json, isOpen } = input;
+  const hasUnheld = unheldNumberIn(args, input.keepsIntegers) !== undefined;
+  const strict = hasUnheld ? undefined : await schema.safeParseAsync(args);
+  const fitted = strict?.success ? args : lenient(json, args);
+  const unheld = unheldIn(input, fitted);
+  if (unheld.length > 0) return { problems: unheld };
+  const parsed = strict?.success ? strict : await schema.safeParseAsync(fitted);
   const unknown = isOpen ? [] : unknownIn(json, args);
   if (!parsed.success) return { problems: [...explain(json, parsed.error, args), ...unknown] };
   return { args: parsed.data, ...(unknown.length > 0 && { note: `Ignored: ${unknown.join(" ")}` }) };
+}
+
+/** A line for each argument that holds a number which its tool would get changed. */
+function unheldIn({ json, keepsIntegers }: Input, args: Record<string, unknown>): string[] {
+  const properties = (json.properties ?? {}) as Record<string, JsonSchema>;
+  const problems = Object.entries(args).flatMap(([name, value]) => {
+    const found = unheldNumberIn(value, keepsIntegers, name);
+    // JSON that is passed as text keeps its digits.
+    const isJsonText =
+      isRecord(value) && Object.hasOwn(properties, name) && takesOnlyText(json, properties[name] ?? {});
+    if (!found || isJsonText) return [];
+    const advice =
+      typeof found.value === "number" ? "" : " Accepted: a smaller one, or a text where the tool takes text.";
+    return [`${found.path.slice(0, MAX_NAME)}: got ${unheldReason(found)}.${advice}`];
+  });
+  return problems.slice(0, MAX_PROBLEMS);
 }
 
 /** How many unknown arguments are named, and how many characters of each. */

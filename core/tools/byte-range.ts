@@ -9,6 +9,7 @@ import type { RemoteStore } from "../jobs/remote-store.ts";
 import { type JobView, viewOf } from "../jobs/status.ts";
 import { decodeValue, PARTS_KEY, type Parts, partsIn } from "../resonate/codec.ts";
 import { chunkId } from "../resonate/ids.ts";
+import { parseExact } from "../resonate/json.ts";
 import { boundary, FIRST_PART, limitIn, MAX_MEDIA, pick, type Selection } from "./results.ts";
 
 /** How many characters of JSON text each chunk but the last has. A character takes up to three bytes. */
@@ -70,7 +71,7 @@ export async function completeResult(
   parts: Parts,
   signal?: AbortSignal,
 ): Promise<unknown> {
-  return JSON.parse((await textOfRange(store, job, parts, { from: 0, to: parts.characters, signal })).text);
+  return parseExact((await textOfRange(store, job, parts, { from: 0, to: parts.characters, signal })).text);
 }
 
 /** The range from `from` to `to` of the result, or of the part `fieldsOfShape` from its shape; and the length of the whole of it. */

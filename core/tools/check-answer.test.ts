@@ -81,6 +81,15 @@ describe("an agreement without content", () => {
     expect(await checked({ why: { type: "string" } }, [], content)).toEqual(empty);
   });
 
+  test("is one with null for a field that was left empty, unless the field takes null", async () => {
+    const content = { content: { why: null, when: "now" } };
+    const both = { why: { type: "string" }, when: { type: "string" } };
+    expect(await checked(both, ["when"], content)).toEqual({ answer: { action: "accept", content: { when: "now" } } });
+    expect(await checked(both, ["why"], content)).toEqual({ reason: expect.stringContaining("why") });
+    const nullable = { ...both, why: { type: ["string", "null"] } };
+    expect(await checked(nullable, ["why"], content)).toEqual({ answer: { action: "accept", ...content } });
+  });
+
   test("is refused by the name of a property that is required", async () => {
     expect(await checked({ why: { type: "string" } }, ["why"])).toEqual({ reason: expect.stringContaining("why") });
   });

@@ -1,5 +1,6 @@
 /** Checks values from outside that a job waits for: answers to its questions, and bodies of its callbacks. */
 import { AnswerEntry, type QuestionEntry } from "../jobs/feed/progress-feed.ts";
+import { unheldNumberIn, unheldReason } from "../resonate/json.ts";
 
 const MAX_ANSWER_CHARACTERS = 10_000;
 
@@ -12,15 +13,22 @@ export async function checkAnswer(
 ): Promise<{ answer: AnswerEntry } | { reason: string }> {
   const answer = AnswerEntry.safeParse(response);
   if (!answer.success) return { reason: EXPECTED_ANSWER };
+  const unheld = unheldNumberIn(response);
+  if (unheld) return { reason: `it has ${unheldReason(unheld)}` };
   const length = JSON.stringify(answer.data).length;
   if (length > MAX_ANSWER_CHARACTERS)
     return { reason: `it has ${length} characters as JSON; up to ${MAX_ANSWER_CHARACTERS} are accepted` };
-  if (answer.data.action === "accept") {
-    const { error } = (await formOf(requestedSchema)).safeParse(answer.data.content);
-    const reason = error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
-    if (reason !== undefined) return { reason: reason.replace(/\.$/, "") };
-  }
-  return { answer: answer.data };
+  if (answer.data.action !== "accept") return { answer: answer.data };
+  const form = await formOf(requestedSchema);
+  const { content } = answer.data;
+  if (form.safeParse(content).success) return { answer: answer.data };
+  // Some clients write null for a field that was left empty.
+  const filled = Object.fromEntries(Object.entries(content).filter(([, value]) => value !== null));
+  const { error } = form.safeParse(filled);
+  const reason = error?.issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
+  return reason === undefined
+    ? { answer: { action: "accept", content: filled } }
+    : { reason: reason.replace(/\.$/, "") };
 }
 
 /** The form of an answer. A property whose schema cannot be used, such as one with an invalid pattern, takes any value. */

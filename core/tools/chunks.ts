@@ -4,6 +4,7 @@ import { hashed } from "../author/job.ts";
 import { leaseOfStep } from "../engine/job-lease.ts";
 import { PARTS_KEY, type Parts } from "../resonate/codec.ts";
 import { chunkId } from "../resonate/ids.ts";
+import { isRecord } from "../resonate/json.ts";
 import { CHUNK_CHARACTERS } from "./byte-range.ts";
 import { boundary } from "./results.ts";
 
@@ -49,7 +50,7 @@ export function contentsOf(value: object): Pick<Parts, "shape" | "fields"> {
   let nameCharacters = 0;
   /** The shape of a value, and the length of its text, which is not made anew for each object around the value. */
   const shapeOf = (value: unknown, begin: number, isRoot = false): { shape: unknown; length: number } => {
-    const keys = typeof value === "object" && value !== null && !Array.isArray(value) ? Object.keys(value) : undefined;
+    const keys = isRecord(value) ? Object.keys(value) : undefined;
     fieldCount += keys?.length ?? 0;
     nameCharacters += keys?.join("").length ?? 0;
     const isListed =

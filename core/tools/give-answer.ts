@@ -1,7 +1,7 @@
 /** Answers a job's question for a tool. */
 import { currentJobOf } from "../jobs/current-job.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
-import { jsonOf } from "../resonate/json.ts";
+import { exactJsonOf } from "../resonate/json.ts";
 import { checkAnswer } from "./check-answer.ts";
 import { refusal, ToolError } from "./tool.ts";
 
@@ -45,7 +45,7 @@ export async function giveAnswer(
     );
   }
   // Parsed last: large JSON takes longer than all of the above.
-  const content = jsonOf(answer);
+  const content = exactJsonOf(answer);
   const response = content === null ? { action: "decline" } : { action: "accept", content };
   const checked = content === undefined ? { reason: "it is not JSON" } : await checkAnswer(open.question, response);
   if ("reason" in checked) {

@@ -93,8 +93,8 @@ export interface RequestScope extends StreamTerms {
   readonly request: Request;
   /** The key by which the caller's limits count: its own, or else its address. */
   limitKey(): string;
-  /** Identifies the client, as there are no sessions: the caller, or else the address, and the client's `User-Agent`. */
-  readonly client: string;
+  /** Identifies the session among those of all callers; undefined for a request without one, as of 2026. */
+  readonly session: string | undefined;
   /** Lets work continue for up to 30 s after the client has left, when the platform would end it. */
   waitUntil(work: Promise<unknown>): void;
   /** Aborted when the client cancels a call that waits. */

@@ -6,6 +6,7 @@
 import type { Job } from "../author/job.ts";
 import type { JobView, ResultSummary } from "../jobs/status.ts";
 import { partsIn } from "../resonate/codec.ts";
+import { isRecord } from "../resonate/json.ts";
 
 /** The default limit of an answer in characters: common hosts do not show a model more than that. */
 export const MAX_ANSWER = 50_000;
@@ -264,9 +265,9 @@ function picker(paths: readonly string[][]): (value: unknown) => unknown {
   );
   const pickIn = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(pickIn);
-    if (typeof value !== "object" || value === null) return undefined;
+    if (!isRecord(value)) return undefined;
     const entries = below.flatMap(([key, pickFrom]) =>
-      Object.hasOwn(value, key) ? [[key, pickFrom((value as Record<string, unknown>)[key])]] : [],
+      Object.hasOwn(value, key) ? [[key, pickFrom(value[key])]] : [],
     );
     return Object.fromEntries(entries);
   };
@@ -275,7 +276,7 @@ function picker(paths: readonly string[][]): (value: unknown) => unknown {
 
 /** The length of each field of an object as JSON; empty for other values. */
 function sizesOf(value: unknown): Record<string, number> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  if (!isRecord(value)) return {};
   const sizes = Object.entries(value).slice(0, MAX_FIELDS);
   return Object.fromEntries(
     sizes.map(([key, field]) => [key.slice(0, MAX_FIELD), (JSON.stringify(field) ?? "").length]),

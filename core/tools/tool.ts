@@ -134,8 +134,8 @@ export interface CallContext extends ToolContext {
   pageOf?(job: string): Promise<string | undefined>;
   /** The request's `_meta`, without the fields that concern only the client and this server. */
   meta?: Record<string, unknown>;
-  /** Identifies the client, if it can be told from others without a session. */
-  client?: string;
+  /** Identifies the session of a client of 2025. */
+  session?: string | undefined;
   /** The lowest level of the log messages that the request asks for. */
   logLevel?: unknown;
   /** Sends the client a notification about its request; absent if the client cannot receive any. */
@@ -155,11 +155,11 @@ export interface CallContext extends ToolContext {
 export interface ToolSchedule {
   /** Five fields: minute, hour, day of the month, month, day of the week. */
   cron?: string;
-  /** The zone of `cron`, by its IANA name. Default: UTC. */
+  /** The zone of `cron`, or of an `at` without an offset, by its IANA name. Default for cron: UTC. */
   timezone?: string;
   /** In milliseconds, at least a minute; the firings are its multiples since the epoch. */
   every?: number;
-  /** Once, ISO 8601. */
+  /** Once, ISO 8601 with an offset, or a local time of `timezone`. */
   at?: string;
   /** The tool's arguments. Default: none. */
   arguments?: Record<string, unknown>;

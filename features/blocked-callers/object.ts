@@ -1,15 +1,13 @@
-import type { Caller } from "../../core/author/index.ts";
 import type { ObjectPart } from "../../core/jobs/index.ts";
-import { isBlocked } from "../../functions/auth/blocked.ts";
+import type { RefusalOf } from "../../functions/auth/admission.ts";
 
-/** The remote method of a caller's object that says whether the caller is blocked. */
-export interface BlockedMethods {
+/** The remote method of a caller's object that says whether the caller is still admitted. */
+export interface AdmissionMethods {
   /** By the current deployment: an edge of an earlier one may still hold streams. */
-  isBlocked(caller: Caller): Promise<boolean>;
+  refusalOf(key: string): Promise<string | undefined>;
 }
 
-/** `blocked`: the names of the blocked callers. */
-export function blockedCallers(blocked: () => Promise<readonly string[]>): ObjectPart {
-  const methods: BlockedMethods = { isBlocked: async (caller) => isBlocked(caller, await blocked()) };
+export function admission(refusalOf: RefusalOf): ObjectPart {
+  const methods: AdmissionMethods = { refusalOf };
   return { name: "blocked-callers", methods: { ...methods } };
 }

@@ -5,14 +5,16 @@ import {
   CALLBACKS_PURPOSE,
   childOf,
   decodeValue,
+  exactJsonOf,
   getOf,
   isTooDeep,
-  jsonOf,
   MAX_DEPTH,
   type PromiseRecord,
   type Requests,
   readBytes,
   rootOf,
+  unheldNumberIn,
+  unheldReason,
 } from "../../core/resonate/index.ts";
 import { schemaIssues, type Visit } from "../../core/tools/index.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
@@ -63,6 +65,8 @@ async function settle(client: Requests, request: Request, id: string, until: num
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const payload = parsedAs(text, request.headers.get("content-type") ?? "");
   if (!payload) return answer(400, "The body is not JSON.");
+  const unheld = unheldNumberIn(payload.value);
+  if (unheld) return answer(400, `The body has ${unheldReason(unheld)}. Send it as text.`);
   const get = (of: string) => client.call(getOf(of), request.signal);
   const job = await get(rootOf(id));
   if (job?.state !== "pending") return answer(410, "The job has ended.");
@@ -87,7 +91,7 @@ async function settle(client: Requests, request: Request, id: string, until: num
 function parsedAs(text: string, type: string): { value: unknown } | undefined {
   if (text === "") return { value: null };
   if (!/\bjson\b/i.test(type)) return { value: text };
-  const value = jsonOf(text);
+  const value = exactJsonOf(text);
   return value === undefined ? undefined : { value };
 }
 

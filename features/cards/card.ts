@@ -1,7 +1,7 @@
 /** The tools that cards of jobs call for the user. Hosts that show cards hide these tools from models. */
 import * as z from "zod";
 import { JobStatus } from "../../core/jobs/index.ts";
-import { isRecord, jsonOf } from "../../core/resonate/index.ts";
+import { exactJsonOf, isRecord } from "../../core/resonate/index.ts";
 import {
   ANSWER_SUBJECT,
   builtInTool,
@@ -43,7 +43,7 @@ export const jobCard = (tools: readonly Tool[], chart: string): Tool =>
     _meta,
     async run({ job_name, tool, arguments: args = "{}" }, context) {
       const calledTool = tools.find(({ name }) => name === tool);
-      const name = job_name ?? (calledTool && (await nameOf(calledTool, jsonOf(args), context))) ?? "";
+      const name = job_name ?? (calledTool && (await nameOf(calledTool, exactJsonOf(args), context))) ?? "";
       const promise = await context.store.get(name, context.signal);
       if (!promise) return { job_name: name, status: "not_found" as const };
       const { kind, view } = promise.job;

@@ -13,7 +13,7 @@ import {
   type RequestScope,
   SUBSCRIPTION_ID,
 } from "../../core/tools/index.ts";
-import { eventStream } from "../../functions/http/event-stream.ts";
+import { eventStream, type Send } from "../../functions/http/event-stream.ts";
 import type { EventMethods } from "./object.ts";
 
 /** The key under which the extension is declared. */
@@ -50,7 +50,7 @@ const Filter = z.strictObject({
   job_names: z.array(z.string().max(600)).min(1).max(MAX_FILTER_VALUES).optional().describe("Of these jobs alone."),
   kinds: z.array(z.string().max(64)).min(1).max(MAX_FILTER_VALUES).optional().describe("Of jobs of these kinds alone."),
   labels: z
-    .array(z.string().max(64))
+    .array(z.string().max(64).normalize("NFC"))
     .min(1)
     .max(MAX_FILTER_VALUES)
     .optional()
@@ -216,7 +216,7 @@ export class Events {
     this.#requestedAt = Date.now();
     let query = this.queryOf(params);
     const _meta = { [SUBSCRIPTION_ID]: id };
-    const end = (send: (message: object) => void) => {
+    const end = (send: Send) => {
       if (scope.until === 0) {
         const error = { code: this.#options.codes.Forbidden, message: "Forbidden: this caller has been blocked" };
         send({ jsonrpc: "2.0", method: "notifications/events/terminated", params: { error, _meta } });
@@ -224,7 +224,7 @@ export class Events {
       send({ jsonrpc: "2.0", id, result: { resultType: "complete", _meta } });
     };
     return eventStream(
-      async (send, signal) => {
+      async ({ send, signal, ready }) => {
         const notify = (name: string, content: object) =>
           send({ jsonrpc: "2.0", method: `notifications/events/${name}`, params: { ...content, _meta } });
         const read = async (wait: number) => {
@@ -243,6 +243,7 @@ export class Events {
             if (!isBegun) notify("active", { cursor: page.from, truncated: page.truncated });
             isActive = true;
             for (const event of page.events) notify("event", event);
+            await ready();
             if (isBegun && (page.events.length === 0 || Date.now() - beat >= HEARTBEAT_MS)) {
               notify("heartbeat", { cursor: page.cursor });
               beat = Date.now();
@@ -259,10 +260,7 @@ export class Events {
         }
         end(send);
       },
-      disconnected,
-      scope,
-      end,
-      NO_COMMENT,
+      { disconnected, terms: scope, onCut: end, alive: NO_COMMENT },
     );
   }
 

@@ -16,6 +16,7 @@ import {
   type Occurrence,
   type PartTables,
   type ProgressFeeds,
+  ReadRoom,
   type StartedJob,
 } from "../../core/jobs/index.ts";
 import type { Channel, ObjectSql, ResonateClient } from "../../core/resonate/index.ts";
@@ -46,6 +47,25 @@ export interface EventPage {
 export interface EventMethods {
   /** Reads events, and waits up to `wait` milliseconds for the first. */
   readEvents(caller: Caller, query: EventQuery & { wait?: number | undefined }): Promise<EventPage>;
+}
+
+type Reader = Pick<ResonateClient, "call">;
+
+/** Reads promises, and measures them. */
+class ReadMeter implements Reader {
+  readonly #client: Reader;
+  /** Of the parameters and values as they are stored. */
+  characters = 0;
+
+  constructor(client: Reader) {
+    this.#client = client;
+  }
+
+  async call(...of: Parameters<Reader["call"]>): ReturnType<Reader["call"]> {
+    const record = await this.#client.call(...of);
+    this.characters += (record?.param.data?.length ?? 0) + (record?.value.data?.length ?? 0);
+    return record;
+  }
 }
 
 interface EventPartOptions {
@@ -139,8 +159,8 @@ export class EventPart implements ObjectPart, EventSource {
     return { jobs: jobNames?.flatMap((name) => [namespace + record.key + name, namespace + name]), ...rest };
   }
 
-  occurrence(event: JobEvent, caller: Caller): Promise<Occurrence> {
-    const { record, client, feeds, namespace, jobs, pageOf } = this.#options;
+  occurrence(event: JobEvent, caller: Caller, client: Reader = this.#options.client): Promise<Occurrence> {
+    const { record, feeds, namespace, jobs, pageOf } = this.#options;
     return occurrenceOf(event, {
       labels: record.jobs.labelsOf(event.job),
       isLast: this.log.isLast(event),
@@ -187,10 +207,17 @@ export class EventPart implements ObjectPart, EventSource {
       await this.#news(until - Date.now());
       page = this.log.read({ ...wanted, cursor: page.cursor }, Date.now());
     }
-    const events = await Promise.all(
-      page.events.map(async (event) => ({ ...(await this.occurrence(event, caller)), cursor: event.cursor })),
-    );
-    return { ...page, events, isBusy: record.jobs.pending(1).length > 0 };
+    const read = async (event: LogPage["events"][number]) => {
+      const meter = new ReadMeter(this.#options.client);
+      const occurrence = await this.occurrence(event, caller, meter);
+      return { event: { ...occurrence, cursor: event.cursor }, characters: meter.characters };
+    };
+    const found = await new ReadRoom().read(page.events, read, ({ characters }) => characters);
+    const events = found.map(({ event }) => event);
+    const isBusy = record.jobs.pending(1).length > 0;
+    if (events.length === page.events.length) return { ...page, events, isBusy };
+    // The jobs are too large to read more of them at once.
+    return { ...page, events, cursor: events.at(-1)?.cursor ?? page.from, hasMore: true, isBusy };
   }
 
   /** Waits for possible new events, at most `ms` milliseconds. */

@@ -2,12 +2,13 @@
 import { type Caller, type FileReference, filesIn, isText, partsOfUri, sizeInWords } from "../../core/author/index.ts";
 import type { RemoteStore } from "../../core/jobs/index.ts";
 import { bytesToBase64, splitGeneration } from "../../core/resonate/index.ts";
-import { CARD_FILES, type CallToolResult, type FileView } from "../../core/tools/index.ts";
-import { isBlocked } from "../../functions/auth/blocked.ts";
+import { CARD_FILES, type CallToolResult, type FileView, type StreamSlot } from "../../core/tools/index.ts";
+import type { RefusalOf } from "../../functions/auth/admission.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
+import { bodyOf } from "./download.ts";
 import { type EdgeFileBindings, fileStorageOf } from "./kept.ts";
 import { type Description, type FileStorage, folderOf } from "./kept-files.ts";
 import { bytesOf } from "./storage/objects.ts";
@@ -35,8 +36,9 @@ export interface DownloadOptions {
   store: RemoteStore;
   tries: RefusedTries;
   limit: RateLimit | undefined;
-  /** The names of the callers who are blocked. */
-  blockedNames(): Promise<readonly string[]>;
+  /** Bounds how many downloads of one caller's files run at once. */
+  slots: { take(caller: string): StreamSlot | undefined; refusal(): Response };
+  refusalOf: RefusalOf;
 }
 
 /** Loads the code for files, which is needed only where a job has one. */
@@ -111,11 +113,12 @@ export class Files {
   async download(request: Request, sealed: string, options: DownloadOptions): Promise<Response> {
     const opened = await this.#pages.seal?.open(SEAL_PURPOSE, sealed);
     const { uri, caller } = (opened?.value ?? {}) as { uri: string; caller: Caller };
-    if (!opened || isBlocked(caller, await options.blockedNames())) {
+    if (!opened || (await options.refusalOf(caller.key)) !== undefined) {
       options.tries.add(request);
       return refusal(404, "This address is void, or its time is over.");
     }
-    const limited = await options.limit?.(`files of ${caller.key || (clientAddress(request) ?? "")}`, { weight: 1 });
+    const limitKey = `files of ${caller.key || (clientAddress(request) ?? "")}`;
+    const limited = await options.limit?.(limitKey, { weight: 1 });
     if (limited) return limitedResponse(limited);
     const found = await this.#find(options.store.as(caller, crypto.randomUUID()), uri, request.signal);
     if (!found) return refusal(404, "The file is gone.");
@@ -134,8 +137,13 @@ export class Files {
     if (range) headers.set("content-range", `bytes ${from}-${to - 1}/${size}`);
     const status = range ? 206 : 200;
     if (request.method === "HEAD") return new Response(null, { status, headers });
+    const slot = options.slots.take(limitKey);
+    if (!slot) return options.slots.refusal();
     const bytes = await this.#storage?.bytes(key, description, { from, to });
-    return bytes ? new Response(bodyOf(bytes, to - from), { status, headers }) : refusal(404, "The file is gone.");
+    if (!bytes) slot.release();
+    return bytes
+      ? new Response(bodyOf(bytes, fixedLength(to - from), slot), { status, headers })
+      : refusal(404, "The file is gone.");
   }
 
   /** A small file as a resource, or a refusal. Not thrown: this module may be bundled apart, with its own error classes. */
@@ -215,18 +223,10 @@ function rangeOf(headers: Headers, size: number, etag: string): { from: number; 
   return from < to ? { from, to } : "none";
 }
 
-/** A body of these bytes. Each chunk is sent before the next one is read, which may go into the same buffer. */
-function bodyOf(bytes: AsyncGenerator<Uint8Array>, length: number): ReadableStream {
+/** The stream with which workerd declares the length of a body. */
+function fixedLength(length: number): TransformStream<Uint8Array, Uint8Array> {
   const { FixedLengthStream } = globalThis as unknown as {
     FixedLengthStream: new (length: number) => TransformStream<Uint8Array, Uint8Array>;
   };
-  const { readable, writable } = new FixedLengthStream(length);
-  const writer = writable.getWriter();
-  const write = async () => {
-    for await (const each of bytes) await writer.write(each);
-    await writer.close();
-  };
-  // A reader that has left need not learn of an error.
-  void write().catch((error) => writer.abort(error).catch(() => {}));
-  return readable;
+  return new FixedLengthStream(length);
 }

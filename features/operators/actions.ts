@@ -1,12 +1,14 @@
 /** What operators do to jobs, kinds and callers: stored, done, and continued after an interruption. */
 
-import { keysOf } from "../../core/author/index.ts";
 import {
   type Action,
   type ActionState,
   type Filter,
+  type FoundJobs,
   type JobFeature,
   type PausedJobs,
+  type Preview,
+  type RefusedRequest,
   RemoteStore,
   retryJob,
   type Scope,
@@ -20,11 +22,16 @@ import {
   splitKey,
 } from "../../core/resonate/index.ts";
 import { EdgeLog } from "../../functions/http/log.ts";
+import type { NamedCallers } from "./named-callers.ts";
 import type { Definitions, OperatorConfig } from "./options.ts";
-import type { OperateTables } from "./tables.ts";
+import type { OperateTables, TableFilter } from "./tables.ts";
 
-/** The largest number of jobs of one action. */
+/** The largest number of jobs of one action, and how many characters their names have together: they are stored as one text. */
 const MAX_TARGETS = 10_000;
+const MAX_TARGET_CHARACTERS = 1_500_000;
+
+/** How many jobs of a filter are shown. */
+const MAX_SHOWN = 50;
 
 /** How many jobs an action handles at once. */
 const JOBS_AT_ONCE = 16;
@@ -36,6 +43,7 @@ const NOT_DONE = "not done: ";
 
 interface ActionsOptions {
   tables: OperateTables;
+  callers: NamedCallers;
   paused: PausedJobs;
   client: ResonateClient;
   config: OperatorConfig;
@@ -63,13 +71,46 @@ export class Actions {
     return this.#options.tables.get<Settings>("settings") ?? { starts_stopped: false, blocked: [] };
   }
 
-  /** Stores an action and its jobs, and then does it. The next alarm continues an interrupted action. */
-  async act(who: string, action: Action): Promise<ActionState> {
-    const jobs = "jobs" in action || "filter" in action ? await this.#targetsOf(action) : [];
+  /** The newest jobs of a filter, and how many there are. */
+  async jobs(filter: Filter): Promise<FoundJobs | RefusedRequest> {
+    const wanted = await this.#keyed(filter);
+    return "refused" in wanted ? wanted : this.#options.tables.jobs(wanted, MAX_SHOWN);
+  }
+
+  /** Stores which jobs a filter finds, for an action on these. */
+  async preview(filter: Filter): Promise<Preview | RefusedRequest> {
+    const wanted = await this.#keyed(filter);
+    if ("refused" in wanted) return wanted;
     const { tables } = this.#options;
+    return tables.transaction(() => {
+      const { count, jobs } = tables.jobs(wanted, MAX_TARGETS);
+      let characters = 0;
+      const names = jobs.map(({ job }) => job);
+      const targets = names.filter((job) => (characters += job.length + 3) <= MAX_TARGET_CHARACTERS);
+      const preview = tables.previews.add(filter, targets, Date.now());
+      return { preview, count, targets: targets.length, jobs: jobs.slice(0, MAX_SHOWN) };
+    });
+  }
+
+  async #keyed({ caller, ...filter }: Filter): Promise<TableFilter | RefusedRequest> {
+    if (caller === undefined) return filter;
+    const found = await this.#options.callers.find(caller);
+    return "refused" in found ? found : { ...filter, key: found.key };
+  }
+
+  /** Stores an action and its jobs, and then does it. The next alarm continues an interrupted action. */
+  async act(who: string, request: Action): Promise<ActionState | RefusedRequest> {
+    const { tables } = this.#options;
+    const action = await this.#resolved(request);
+    if ("refused" in action) return action;
+    const preview = "preview" in action ? tables.previews.get(action.preview, Date.now()) : undefined;
+    if ("preview" in action && !preview)
+      return { refused: `There is no preview ${action.preview} any more: make another, and look at its jobs.` };
+    const jobs = "jobs" in action ? action.jobs : (preview?.jobs ?? []);
     const n = tables.transaction(() => {
-      const { do: what, ...about } = action;
-      const n = tables.audit.note(who, what, { ...about, ...(jobs.length > 0 && { count: jobs.length }) });
+      const { do: what, ...about } = request;
+      const found = preview && { filter: preview.filter };
+      const n = tables.audit.note(who, what, { ...about, ...found, ...(jobs.length > 0 && { count: jobs.length }) });
       tables.all("INSERT INTO actions VALUES (?, ?, ?, 'open')", n, who, JSON.stringify(action));
       for (const job of jobs) tables.all("INSERT OR IGNORE INTO targets VALUES (?, ?, NULL)", n, job);
       // Settings, which only this object keeps, apply at once: in an incident the Resonate server may be unavailable.
@@ -79,6 +120,35 @@ export class Actions {
     await this.#options.arm();
     await Promise.race([this.work(), new Promise((resolve) => setTimeout(resolve, ACTION_WAIT_MS))]);
     return this.state(n);
+  }
+
+  /** The action with the callers that it names: in the settings by their names in the log, in pauses by their keys. */
+  async #resolved(action: Action): Promise<Action | RefusedRequest> {
+    switch (action.do) {
+      case "unblock":
+        return this.settings().blocked.includes(action.caller) ? action : this.#named(action);
+      case "block":
+        return this.#named(action);
+      case "resume":
+      case "pause": {
+        const { of } = action;
+        // A page names a paused caller by its key, which may have no token or job any more.
+        if (!("caller" in of) || (action.do === "resume" && splitKey(of.caller).key === of.caller)) return action;
+        const found = await this.#options.callers.find(of.caller);
+        return "refused" in found ? found : { do: action.do, of: { caller: found.key } };
+      }
+      default:
+        return action;
+    }
+  }
+
+  async #named(action: Extract<Action, { do: "block" | "unblock" }>): Promise<Action | RefusedRequest> {
+    const found = await this.#options.callers.find(action.caller);
+    if ("refused" in found) return found;
+    const { blocked } = this.settings();
+    if (action.do === "unblock" && !blocked.includes(found.label))
+      return { refused: `${found.label} is not blocked here. Blocked are: ${blocked.join(", ") || "none"}.` };
+    return { do: action.do, caller: found.label };
   }
 
   state(n: number): ActionState {
@@ -102,10 +172,6 @@ export class Actions {
       is_over: row?.state !== "open",
       outcomes: Object.fromEntries(outcomes.map(({ job, outcome }) => [job, outcome])),
     };
-  }
-
-  async #targetsOf({ jobs, filter = {} }: { jobs?: string[]; filter?: Filter }): Promise<string[]> {
-    return jobs ?? this.#options.tables.jobs(await withKeys(filter), MAX_TARGETS).jobs.map(({ job }) => String(job));
   }
 
   /** Does the open actions. After a failure the next alarm continues. */
@@ -226,7 +292,7 @@ export class Actions {
     if ("caller" in of) {
       return this.#options.paused.pauseBesidesKinds({
         ...paused,
-        callers: changed(paused.callers, await keysIn(of.caller)),
+        callers: changed(paused.callers, [of.caller]),
       });
     }
     return this.#options.paused.pauseBesidesKinds({ ...paused, jobs: changed(paused.jobs, of.jobs) });
@@ -239,11 +305,3 @@ function lastingReason(error: unknown): string {
   if (error instanceof ResonateUnavailable && (isOfToken || !(error instanceof ResonateRefused))) throw error;
   return error instanceof Error ? error.message : String(error);
 }
-
-/** The keys of a caller, who is given by a key or by a name in the log. */
-const keysIn = async (caller: string) => (splitKey(caller).key ? [caller] : keysOf(caller));
-
-export const withKeys = async ({ caller, ...filter }: Filter) => ({
-  ...filter,
-  ...(caller !== undefined && { callers: await keysIn(caller) }),
-});

@@ -6,7 +6,10 @@ import type {
   AuditEntry,
   CallerUsage,
   Filter,
+  FoundJobs,
   Overview,
+  Preview,
+  RefusedRequest,
   Settings,
   Span,
   WorkerReport,
@@ -37,10 +40,11 @@ export interface OperateCalls {
   /** Notes a call of a caller in the audit log; of its parameters only the jobs and the question. */
   noteCall(caller: string, what: string, params: object): void;
   overview(span: Span): Promise<Overview>;
-  jobs(filter: Filter): Promise<{ jobs: Row[]; count: number }>;
+  jobs(filter: Filter): Promise<FoundJobs | RefusedRequest>;
+  preview(filter: Filter): Promise<Preview | RefusedRequest>;
   /** The reports about a job, and its caller's name in the log, if it has one. */
   about(job: string): Promise<{ failure: Row | undefined; wait: Row | undefined; caller?: string }>;
-  act(who: string, action: Action): Promise<ActionState>;
+  act(who: string, action: Action): Promise<ActionState | RefusedRequest>;
   action(n: number): ActionState;
   auditLog(page: AuditPage): AuditEntry[];
 }

@@ -16,6 +16,7 @@ export function operatorsObject(options: OperatingOptions): ObjectPart {
     noteCall: (caller, what, params) => operating.noteCall(caller, what, params),
     overview: (span) => operating.overview(span),
     jobs: (filter) => operating.jobs(filter),
+    preview: (filter) => operating.preview(filter),
     about: (job) => operating.about(job),
     act: (who, action) => operating.act(who, action),
     action: (n) => operating.action(n),

@@ -6,6 +6,7 @@ import pino from "pino";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Job } from "../../core/author/job.ts";
 import { JOB_FORMAT_VERSION } from "../../core/jobs/form.ts";
+import type { Action, RefusedRequest } from "../../core/jobs/operators-api.ts";
 import type { WorkerReport } from "../../core/jobs/worker-report.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
@@ -39,6 +40,12 @@ beforeAll(async () => {
   await create("tea_pot");
 });
 afterAll(() => server.close());
+
+/** The answer to a request that is carried out. */
+function granted<T extends object>(answer: T | RefusedRequest): T {
+  if ("refused" in answer) throw new Error(answer.refused);
+  return answer;
+}
 
 /** An operators' object with a web hook, which fails while `isUp` is false. */
 function scene(more: Record<string, unknown> = { RESONATE_URL: server.url }, storage = createStorage()) {
@@ -332,7 +339,7 @@ test.each(["retry", "cancel"] as const)(
     const jobs = ["tea_sealed", "tea_none"];
     const failed = jobs.map((job) => ({ job, kind: "tea", reason: "no water", at: Date.now() }));
     report({ failed, waits: jobs.map((job) => ({ job, kind: "tea", state: "blocked" as const })) });
-    const { is_over, outcomes } = await operating.act("olga", { do: what, jobs });
+    const { is_over, outcomes } = granted(await operating.act("olga", { do: what, jobs } as Action));
     expect([is_over, outcomes]).toEqual([
       true,
       {
@@ -340,10 +347,59 @@ test.each(["retry", "cancel"] as const)(
         tea_sealed: expect.stringMatching(/^not done: what it keeps is encrypted with a key/),
       },
     ]);
-    const left = await operating.jobs({ state: what === "retry" ? "failed" : "blocked" });
+    const left = granted(await operating.jobs({ state: what === "retry" ? "failed" : "blocked" }));
     expect(left.jobs).toEqual([expect.objectContaining({ job: "tea_sealed" })]);
   },
 );
+
+test("an action on a filter's jobs reaches exactly those of its preview, and the audit log has the filter as it was", async () => {
+  const { operating, report } = scene();
+  const waiting = (job: string, state: "failing" | "blocked" | "sleeping", says: string) => ({
+    job,
+    kind: "tea",
+    state,
+    says,
+  });
+  report({
+    waits: [
+      waiting("tea_a", "blocked", "another order"),
+      waiting("tea_b", "blocked", "a step is missing"),
+      waiting("tea_c", "failing", "another order"),
+      waiting("tea_d", "sleeping", "until noon"),
+    ],
+  });
+  const filter = { state: "blocked", reason: "another order" } as const;
+  const preview = granted(await operating.preview(filter));
+  expect(preview).toMatchObject({ count: 1, targets: 1, jobs: [{ job: "tea_a", says: "another order" }] });
+  // What fits the filter later is not in the preview.
+  report({ waits: [waiting("tea_b", "blocked", "another order"), waiting("tea_e", "blocked", "another order")] });
+  const action = { do: "cancel", preview: preview.preview } as const;
+  const state = granted(await operating.act("olga", action));
+  expect(state).toMatchObject({ total: 1, outcomes: { tea_a: "there is no such job" } });
+  expect(
+    granted(await operating.jobs(filter))
+      .jobs.map(({ job }) => job)
+      .sort(),
+  ).toEqual(["tea_b", "tea_e"]);
+  const [done, noted] = operating.auditLog({});
+  expect(noted).toMatchObject({ what: "cancel", about: { preview: preview.preview, filter, count: 1 } });
+  expect(done).toMatchObject({ what: "cancel: done", about: { of: noted?.n, jobs: 1 } });
+
+  vi.setSystemTime(Date.now() + 3_600_001);
+  expect(await operating.act("olga", action)).toEqual({ refused: expect.stringContaining("no preview") });
+  expect(operating.auditLog({})).toHaveLength(2);
+});
+
+test.each<Action>([
+  { do: "block", caller: " anyone" },
+  { do: "unblock", caller: "eve" },
+  { do: "pause", of: { caller: "Eve" } },
+])("an action on a caller whom nobody knows is refused, and changes nothing: %j", async (action) => {
+  const { operating } = scene();
+  expect(await operating.act("olga", action)).toEqual({ refused: expect.stringContaining("No caller has the name") });
+  expect([operating.auditLog({}), operating.settings().blocked]).toEqual([[], []]);
+  expect(await operating.preview({ caller: "Eve" })).toHaveProperty("refused");
+});
 
 test("the audit log has a caller's call whose arguments are null", () => {
   const { operating } = scene();
@@ -378,7 +434,7 @@ test("an action waits while the server does not answer, and the log says so", as
   await server.close();
   const asked = operating.act("olga", { do: "retry", jobs: ["tea_none"] });
   try {
-    expect((await asked).is_over).toBe(false);
+    expect(granted(await asked).is_over).toBe(false);
     await vi.waitFor(() => expect(said).toHaveBeenCalledWith(expect.stringContaining("it could not be reached")));
   } finally {
     server = await startServer(Number(new URL(server.url).port));

@@ -1,6 +1,5 @@
 /** Serves operators, in one object of the deployment: an instance of the class of the callers' objects. */
 
-import { callerOf } from "../../core/author/index.ts";
 import {
   type Action,
   type ActionState,
@@ -12,6 +11,7 @@ import {
   type Overview,
   type Paused,
   PausedJobs,
+  type RefusedRequest,
   type ServerState,
   type Settings,
   type Span,
@@ -24,10 +24,11 @@ import {
   ServerRules,
   splitKey,
 } from "../../core/resonate/index.ts";
-import { ACTION_WAIT_MS, Actions, withKeys } from "./actions.ts";
+import { ACTION_WAIT_MS, Actions } from "./actions.ts";
 import { AlertChecks } from "./alert-checks.ts";
 import type { AuditPage, OperateCalls } from "./calls.ts";
 import { noteDeployment } from "./deployment.ts";
+import { NamedCallers } from "./named-callers.ts";
 import type { Definitions, OperatorConfig } from "./options.ts";
 import { addCharges, askServer, type Charged } from "./server-state.ts";
 import { OperateTables } from "./tables.ts";
@@ -63,10 +64,9 @@ export class Operating implements OperateCalls {
   readonly #options: OperatingOptions;
   readonly #paused: PausedJobs;
   readonly #rules: ServerRules;
+  readonly #callers: NamedCallers;
   readonly #actions: Actions;
   readonly #checks: AlertChecks;
-  /** The names of static tokens by their callers' keys. */
-  #labels: Promise<ReadonlyMap<string, string>> | undefined;
   /** The last command of each operator. */
   readonly #commands = new Map<string, { words: string; at: number }>();
   /** When the rules are checked next, in milliseconds since the epoch. */
@@ -79,7 +79,8 @@ export class Operating implements OperateCalls {
     this.#tables = new OperateTables(sql);
     this.#paused = new PausedJobs(client, config.RESONATE_NAMESPACE);
     this.#rules = new ServerRules(client, config.RESONATE_NAMESPACE);
-    const parts = { tables: this.#tables, paused: this.#paused, client, config, definitions };
+    this.#callers = new NamedCallers(config.auth, this.#tables);
+    const parts = { tables: this.#tables, callers: this.#callers, paused: this.#paused, client, config, definitions };
     this.#actions = new Actions({ ...parts, cancelFeatures, arm: () => this.#checkWithin(MINUTE_MS) });
     this.#checks = new AlertChecks({
       ...parts,
@@ -163,20 +164,24 @@ export class Operating implements OperateCalls {
     };
   }
 
-  async jobs(filter: Filter) {
-    return this.#tables.jobs(await withKeys(filter), 50);
+  jobs(filter: Filter) {
+    return this.#actions.jobs(filter);
+  }
+
+  preview(filter: Filter) {
+    return this.#actions.preview(filter);
   }
 
   async about(job: string) {
     const { key } = splitKey(job);
-    return { ...this.#tables.about(job), ...(key && { caller: await this.#labelOf(key) }) };
+    return { ...this.#tables.about(job), ...(key && { caller: await this.#callers.labelOf(key) }) };
   }
 
   auditLog(page: AuditPage): AuditEntry[] {
     return this.#tables.audit.page(page);
   }
 
-  act(who: string, action: Action): Promise<ActionState> {
+  act(who: string, action: Action): Promise<ActionState | RefusedRequest> {
     return this.#actions.act(who, action);
   }
 
@@ -212,17 +217,7 @@ export class Operating implements OperateCalls {
   }
 
   #named(callers: readonly CallerUsage[]): Promise<CallerUsage[]> {
-    return Promise.all(callers.map(async (caller) => ({ ...caller, label: await this.#labelOf(caller.key) })));
-  }
-
-  /** The name of a caller in the log: that of its static token, or the hash in its key. */
-  async #labelOf(key: string): Promise<string> {
-    const { auth } = this.#options.config;
-    const tokens = auth.AUTH_MODE === "bearer" ? auth.BEARER_TOKENS : [];
-    this.#labels ??= Promise.all(tokens.map(async ({ name }) => [(await callerOf(name)).key, name] as const)).then(
-      (labels) => new Map(labels),
-    );
-    return (await this.#labels).get(key) ?? key.slice(1, -1);
+    return Promise.all(callers.map(async (caller) => ({ ...caller, label: await this.#callers.labelOf(caller.key) })));
   }
 
   /** What is paused besides kinds, and the state of the Resonate server; undefined if it does not answer. */

@@ -3,6 +3,7 @@ import type { Job } from "../../core/author/index.ts";
 import type { OperatorEnv, RemoteStore } from "../../core/jobs/index.ts";
 import type { endpointOf, Remote, ResonateClient } from "../../core/resonate/index.ts";
 import type { Tool } from "../../core/tools/index.ts";
+import type { RefusalOf } from "../../functions/auth/admission.ts";
 import type { Auth } from "../../functions/auth/auth.ts";
 import type { AuthConfig } from "../../functions/auth/auth-config.ts";
 import type { Seal } from "../../functions/auth/seal.ts";
@@ -34,8 +35,7 @@ export interface OperatorOptions {
   client: ResonateClient;
   /** Undefined in a deployment that authenticates nobody. */
   auth: Auth | undefined;
-  /** The names of the callers who are blocked. */
-  blocked(): Promise<readonly string[]>;
+  refusalOf: RefusalOf;
   pages: {
     readonly files: Assets | undefined;
     readonly issuer: string | undefined;

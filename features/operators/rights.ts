@@ -2,7 +2,6 @@
 import { sha256Of } from "../../core/resonate/index.ts";
 import { isLoopback } from "../../functions/auth/auth-config.ts";
 import { presentsToken } from "../../functions/auth/authentication.ts";
-import { isBlocked } from "../../functions/auth/blocked.ts";
 import { bearerIn, holderOf, tokensIn } from "../../functions/auth/secret.ts";
 import { cookieOf, cookieOfRequest, isOwnPage, SESSION_MS } from "../../functions/http/cookies.ts";
 import type { OperatorOptions } from "./options.ts";
@@ -35,7 +34,8 @@ export async function operatorOf(request: Request, options: OperatorOptions): Pr
       const { caller, scopes } = found;
       if (!scopes.includes(scope)) return refusal(403, `This takes the scope ${scope}.`);
       // Without this check a blocked operator could lift the block.
-      return isBlocked(caller, await options.blocked()) ? refusal(403, "This caller is blocked.") : caller.label;
+      const reason = await options.refusalOf(caller.key);
+      return reason === undefined ? caller.label : refusal(403, `This caller ${reason}.`);
     }
   }
   return refusal(401, "Sign in with an operator's token.");

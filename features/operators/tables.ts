@@ -5,6 +5,8 @@ import {
   FAILED_PREFIX,
   type FailedJob,
   type Filter,
+  type FoundJob,
+  type FoundJobs,
   firstLine,
   type Group,
   MAX_NAMED_COUNTS,
@@ -16,6 +18,7 @@ import {
 } from "../../core/jobs/index.ts";
 import { type ObjectSql, type Row, type SqlValue, splitKey } from "../../core/resonate/index.ts";
 import { AUDIT_TABLE, AuditLog } from "./audit-log.ts";
+import { PREVIEW_TABLE, Previews } from "./previews.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -75,6 +78,7 @@ const TABLES = `
   CREATE INDEX usage_failing ON usage (failing) WHERE failing > 0;
   CREATE INDEX usage_bytes ON usage (bytes);
   ${AUDIT_TABLE}
+  ${PREVIEW_TABLE}
   CREATE TABLE actions (n INTEGER PRIMARY KEY, who TEXT, action TEXT, state TEXT) STRICT;
   CREATE TABLE targets (action INTEGER, job TEXT, outcome TEXT, PRIMARY KEY (action, job)) STRICT, WITHOUT ROWID;
   CREATE INDEX targets_open ON targets (action) WHERE outcome IS NULL;
@@ -84,8 +88,12 @@ const TABLES = `
 /** The tables of the operators' object, which no backup copies. */
 export const OPERATE_TABLES: PartTables = { version: 1, statements: [TABLES], copied: [] };
 
+/** A filter whose caller is known by its key. */
+export type TableFilter = Omit<Filter, "caller"> & { key?: string };
+
 export class OperateTables {
   readonly audit: AuditLog;
+  readonly previews: Previews;
   readonly #sql: ObjectSql;
   /** How many jobs are listed as waiting. The platform charges for each row that a count reads. */
   #waiting: number | undefined;
@@ -93,6 +101,7 @@ export class OperateTables {
   constructor(sql: ObjectSql) {
     this.#sql = sql;
     this.audit = new AuditLog(sql);
+    this.previews = new Previews(sql);
   }
 
   all<T extends object = Row>(statement: string, ...values: SqlValue[]): T[] {
@@ -360,17 +369,13 @@ export class OperateTables {
   }
 
   /** The jobs that match a filter, newest first. */
-  jobs(
-    filter: Omit<Filter, "caller"> & { callers?: readonly string[] },
-    limit: number,
-  ): { jobs: Row[]; count: number } {
+  jobs(filter: TableFilter, limit: number): FoundJobs {
     const isFailed = (filter.state ?? "failed") === "failed";
     const of = [
       ["kind = ?", filter.kind],
-      ["reason = ?", isFailed ? filter.reason : undefined],
-      ["caller IN (SELECT value FROM json_each(?))", filter.callers && JSON.stringify(filter.callers)],
+      [isFailed ? "reason = ?" : "says = ?", filter.reason],
+      ["caller = ?", filter.key],
       ["state = ?", isFailed ? undefined : filter.state],
-      ["at <= ?", filter.until],
       ["at <= ?", filter.state === "worker" ? Date.now() - MAX_UNTAKEN_MS : undefined],
     ].flatMap(([where, value]) => (value === undefined ? [] : [{ where, value }]));
     const [where, values] = [
@@ -382,8 +387,8 @@ export class OperateTables {
     const columns = isFailed
       ? "job, kind, 'failed' AS state, reason AS says, worker, at"
       : "job, kind, state, says, worker, at";
-    const jobs = this.all(`SELECT ${columns} FROM ${table} WHERE ${where} ORDER BY at DESC LIMIT ?`, ...values, limit);
-    return { jobs, count };
+    const found = `SELECT ${columns} FROM ${table} WHERE ${where} ORDER BY at DESC LIMIT ?`;
+    return { jobs: this.all<FoundJob>(found, ...values, limit), count };
   }
 
   /** The reports about one job. */

@@ -2,7 +2,19 @@
 import type { Tool, UnapprovedChanges } from "../../core/tools/index.ts";
 import type { Pages } from "./sessions.ts";
 
-export function aboutOf({ site, config, seal, issuer }: Pages) {
+/** How many characters the description of tools has, since anybody may ask for it, as often as they like. */
+const MAX_TOOLS_CHARACTERS = 200_000;
+
+const texts = new WeakMap<Pages, string>();
+
+/** The description as JSON, which is made once. */
+export function aboutOf(pages: Pages): string {
+  const text = texts.get(pages) ?? JSON.stringify(describe(pages));
+  texts.set(pages, text);
+  return text;
+}
+
+function describe({ site, config, seal, issuer }: Pages) {
   const { tools, identity } = site;
   const { PUBLIC_URL, OPERATE, auth } = config;
   const { AUTH_MODE } = auth;
@@ -15,10 +27,21 @@ export function aboutOf({ site, config, seal, issuer }: Pages) {
     ...(AUTH_MODE === "oauth" && { issuer: auth.OAUTH_ISSUER, client_id: auth.OAUTH_CLIENT_ID }),
     ...(unapproved.length > 0 && { unapproved }),
     sign_in: seal !== undefined && (AUTH_MODE === "bearer" || issuer !== undefined),
-    tools: tools.map(({ job, listing: { name, title, description, inputSchema, annotations } }) => {
-      return { name, ...texts({ title, description }), inputSchema, annotations, ...(job && { kind: job.kind }) };
-    }),
+    tools: withinLimit(tools),
   };
+}
+
+/** The tools as they are listed. Those that do not fit have a name alone, and their forms no fields. */
+function withinLimit(tools: readonly Tool[]) {
+  let left = MAX_TOOLS_CHARACTERS;
+  return tools.map(({ job, listing: { name, title, description, inputSchema, annotations } }) => {
+    const kind = job && { kind: job.kind };
+    const tool = { name, ...textsIn({ title, description }), inputSchema, annotations, ...kind };
+    const { length } = JSON.stringify(tool);
+    if (length > left) return { name, inputSchema: { type: "object" }, ...kind };
+    left -= length;
+    return tool;
+  });
 }
 
 /** What upstream servers say about their tools, and nobody has accepted yet. Shown to the operator of a local stack. */
@@ -27,5 +50,5 @@ const unapprovedChanges = (tools: readonly Tool[]): UnapprovedChanges[] => [
 ];
 
 /** The values that are texts: a foreign server may send anything, and a page would render an object as an element. */
-const texts = (values: Record<string, unknown>) =>
+const textsIn = (values: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => typeof value === "string"));

@@ -14,7 +14,7 @@ import type { Visit } from "../../core/tools/index.ts";
 import { bearerIn } from "../../functions/auth/secret.ts";
 import { assetResponse } from "../../functions/http/assets.ts";
 import { clientAddress } from "../../functions/http/client-address.ts";
-import { limitedResponse } from "../../functions/http/limits.ts";
+import { Meter } from "../../functions/http/limits.ts";
 import { refusalBy } from "../../functions/http/refusal-by.ts";
 import { aboutOf } from "./about.ts";
 import { endOfSession, follow, linked, session } from "./cookies.ts";
@@ -41,7 +41,7 @@ export async function showFile(c: Visit, { pages }: PageOptions): Promise<Respon
 }
 
 export async function showServer(c: Visit, { pages }: PageOptions): Promise<Response> {
-  return c.json(aboutOf(pages));
+  return c.body(aboutOf(pages), 200, { "content-type": "application/json" });
 }
 
 /** Shows a caller its own job. */
@@ -52,7 +52,7 @@ export async function showJob(c: Visit, options: PageOptions): Promise<Response>
 
 /** Shows the job of a link. The link leads to the job of its caller, even if the viewer has a job of the same name. */
 export async function showLinkedJob(c: Visit, options: PageOptions): Promise<Response> {
-  const link = await linked(options.pages, c.req.raw, c.req.query("name") ?? "", await options.blocked());
+  const link = await linked(options.pages, c.req.raw, c.req.query("name") ?? "", options.refusalOf);
   const refusal = await refusalBy(options.admission, c);
   if (!refusal && (!link || link.id === c.var.caller.id)) return showJob(c, options);
   if (!link) return refusal as Response;
@@ -69,11 +69,26 @@ interface Viewer {
 }
 
 async function showJobTo(c: Visit, { caller, limitKey, isOwner }: Viewer, options: PageOptions): Promise<Response> {
-  const limited = await options.limit?.(limitKey, { weight: JOB_WEIGHT });
-  if (limited) return limitedResponse(limited);
+  // The request of a job's owner has been counted at its admission.
+  const meter = options.limit && new Meter(options.limit, limitKey, isOwner ? 1 : 0);
+  const limited = await meter?.check({ weight: JOB_WEIGHT });
+  if (limited) return limited;
   const refusal = isOwner ? await options.authorize?.(c.req.raw, c.var.scopes, ["read"]) : undefined;
   if (refusal) return refusal;
   const store = options.store.as(caller, c.var.requestLog.requestId);
+  try {
+    return await answerWithJob(c, { caller, limitKey, isOwner }, store, options);
+  } finally {
+    meter?.release({ store });
+  }
+}
+
+async function answerWithJob(
+  c: Visit,
+  { caller, isOwner }: Viewer,
+  store: RemoteStore,
+  options: PageOptions,
+): Promise<Response> {
   const name = c.req.query("name") ?? "";
   const { signal } = c.req.raw;
   const promise = await store.get(name, signal);
@@ -135,9 +150,9 @@ export async function endSubscription(c: Visit, { authorize, subscribers }: Page
   return c.json((await subscribers?.(c.var.caller, c.req.query("job"), c.req.query("end"))) ?? {}, 200, PRIVATE);
 }
 
-export async function openLink(c: Visit, { pages, blocked }: PageOptions): Promise<Response> {
+export async function openLink(c: Visit, { pages, refusalOf }: PageOptions): Promise<Response> {
   const sealed = c.req.path.slice("/view/".length);
-  const found = await follow(pages, sealed, isSecure(c), await blocked());
+  const found = await follow(pages, sealed, isSecure(c), refusalOf);
   if (!found) return c.text("This link is void, or its time is over.", 404, PRIVATE);
   return c.body(null, 303, { ...PRIVATE, location: found.path, "set-cookie": found.cookie });
 }

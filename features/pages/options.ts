@@ -2,6 +2,7 @@
 import type { Caller } from "../../core/author/index.ts";
 import type { RemoteStore } from "../../core/jobs/index.ts";
 import type { Middleware } from "../../core/tools/index.ts";
+import type { RefusalOf } from "../../functions/auth/admission.ts";
 import type { Auth } from "../../functions/auth/auth.ts";
 import type { RateLimit } from "../../functions/http/limits.ts";
 import type { Pages } from "./sessions.ts";
@@ -13,8 +14,7 @@ export interface PageOptions {
   admission: readonly Middleware[];
   limit: RateLimit | undefined;
   authorize: Auth["authorize"];
-  /** The names of the callers who are blocked. */
-  blocked(): Promise<readonly string[]>;
+  refusalOf: RefusalOf;
   /** The files that a value refers to, for the caller; with `job`, only the files of that job and its generations. */
   filesIn(value: unknown, caller: Caller, job?: string): Promise<object[]>;
   /** Who receives events of the caller's jobs, or of one `job`. First ends the subscription `end`. */

@@ -19,8 +19,8 @@ import {
 } from "../../core/tools/index.ts";
 import { answerQuestions } from "./answer.ts";
 
-/** The name that a session id seals. No job has this name. */
-const FORMS_SESSION = "forms";
+/** The beginning of the name that a session id seals. No job has such a name. */
+const FORMS_SESSION = "forms ";
 
 /** How long a call waits for an answer of a client of 2025, in milliseconds, with progress and without. */
 const ANSWER_TIMEOUT_MS = { progress: 190_000, silent: 40_000 };
@@ -28,6 +28,8 @@ const ANSWER_TIMEOUT_MS = { progress: 190_000, silent: 40_000 };
 /** The questions of calls. */
 class CallQuestions {
   readonly #handles: JobHandles;
+  /** What ends the asking of a call in this isolate if its client answers with an error: by session and question. */
+  readonly #askings = new Map<string, () => void>();
 
   constructor(handles: JobHandles) {
     this.#handles = handles;
@@ -60,26 +62,46 @@ class CallQuestions {
     const { scope, signal, reportProgress, send } = call.request;
     const timeout = ANSWER_TIMEOUT_MS[reportProgress ? "progress" : "silent"];
     const until = Math.min(Date.now() + timeout, scope.until);
-    const askedIds = new Set<string>();
-    for (;;) {
-      // When the time is up, the result has the question in words.
-      call.context.asks = Date.now() < until;
-      const result = await this.ask(call, await next());
-      if (!isInputRequired(result) || signal.aborted) return result;
-      const { requestState = "", inputRequests } = result;
-      for (const [key, { method, params }] of Object.entries(inputRequests ?? {})) {
-        const id = `${requestState} ${key}`;
-        if (!askedIds.has(id)) send?.({ jsonrpc: "2.0", id, method, params });
-        askedIds.add(id);
+    const askings = new Set<string>();
+    const refused = Promise.withResolvers<undefined>();
+    let inWords: CallResult = { content: [] };
+    try {
+      for (;;) {
+        // When the time is up, the result has the question in words.
+        call.context.asks = Date.now() < until;
+        const waiting = next();
+        // The wait that a refusal leaves behind ends by itself.
+        waiting.catch(() => {});
+        const news = await Promise.race([waiting, refused.promise]);
+        if (news === undefined) return inWords;
+        inWords = news;
+        const result = await this.ask(call, news);
+        if (!isInputRequired(result) || signal.aborted) return result;
+        const { requestState = "", inputRequests } = result;
+        for (const [key, { method, params }] of Object.entries(inputRequests ?? {})) {
+          const id = `${requestState} ${key}`;
+          const asking = askingKey(scope, id);
+          if (askings.has(asking)) continue;
+          askings.add(asking);
+          this.#askings.set(asking, () => refused.resolve(undefined));
+          send?.({ jsonrpc: "2.0", id, method, params });
+        }
+        call.resumed = await this.answer(String(requestState), {}, scope, signal);
       }
-      call.resumed = await this.answer(String(requestState), {}, scope, signal);
+    } finally {
+      for (const asking of askings) this.#askings.delete(asking);
     }
+  }
+
+  /** Ends the asking of the call that waits for the answer to a question; in another isolate it ends when its time is up. */
+  refuse(scope: RequestScope, id: string): void {
+    this.#askings.get(askingKey(scope, id))?.();
   }
 
   /** Whether the questions of a call may be put to the client of its session. */
   async asksInSession({ scope, send }: CallRequest): Promise<boolean> {
-    const session = send && scope.request.headers.get("mcp-session-id");
-    return session ? (await this.#handles.open(session, scope.caller.id))?.name === FORMS_SESSION : false;
+    const id = send && scope.session !== undefined && scope.request.headers.get("mcp-session-id");
+    return id ? (await this.#handles.open(id, scope.caller.id))?.name.startsWith(FORMS_SESSION) === true : false;
   }
 }
 
@@ -96,24 +118,39 @@ export function questions(handles: JobHandles): EdgeFeature {
     context: (request, tool) => ({ asks: request.showsForms && tool?.resume !== undefined }),
     // Nothing is stored: the session id itself says that its client shows forms.
     session: async (declared, { caller }) =>
-      abilitiesOf(declared).showsForms ? handles.seal(FORMS_SESSION, caller.id, Date.now()) : undefined,
+      abilitiesOf(declared).showsForms
+        ? handles.seal(FORMS_SESSION + crypto.randomUUID(), caller.id, Date.now())
+        : undefined,
     responseIn(message): ClientResponse | undefined {
       const answer = answerIn(message);
       if (!answer) return undefined;
-      const { requestState, responses } = answer;
+      const { id, requestState, responses } = answer;
       return {
         method: "tasks/update",
-        params: { taskId: requestState, inputResponses: responses },
-        take: async (scope, signal) => void (await calls.answer(requestState, responses, scope, signal)),
+        params: { taskId: requestState, inputResponses: responses ?? {} },
+        take: async (scope, signal) => {
+          if (responses) await calls.answer(requestState, responses, scope, signal);
+          else calls.refuse(scope, id);
+        },
       };
     },
   };
 }
 
-/** The answer in a client's response to a question: the call's state, and the answer by its question's key. */
-function answerIn(message: unknown): { requestState: string; responses: Record<string, unknown> } | undefined {
-  const { id, result } = Object(message);
+/** A question that a call asks its client. */
+const askingKey = ({ session }: RequestScope, id: string): string => JSON.stringify([session, id]);
+
+interface ClientAnswer {
+  /** The question's id, and the call's state, which is its first part. */
+  id: string;
+  requestState: string;
+  /** The answer by its question's key; undefined if the client answers with an error. */
+  responses: Record<string, unknown> | undefined;
+}
+
+function answerIn(message: unknown): ClientAnswer | undefined {
+  const { id, result, error } = Object(message);
   const [, requestState, key] = (typeof id === "string" && /^(\S+) (.+)$/s.exec(id)) || [];
-  if (requestState === undefined || key === undefined || !isRecord(result)) return undefined;
-  return { requestState, responses: { [key]: result } };
+  if (requestState === undefined || key === undefined || !(isRecord(result) || isRecord(error))) return undefined;
+  return { id, requestState, responses: isRecord(result) ? { [key]: result } : undefined };
 }

@@ -1,22 +1,13 @@
 /** How much a caller may ask for in a minute. Requests are weighed by what they touch: a look at 100 jobs counts as 100. */
-import {
-  type LimitReached,
-  type Middleware,
-  type RequestBound,
-  type RequestCost,
-  type RequestScope,
-  ToolError,
-} from "../../core/tools/index.ts";
+import { type LimitReached, type Middleware, ToolError } from "../../core/tools/index.ts";
 import {
   Counts,
   limitedResponse,
+  Meter,
   PERIOD_SECONDS,
   type RateLimit,
   tooManyRequests,
 } from "../../functions/http/limits.ts";
-
-/** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
-const CALLS_PER_UNIT = 3;
 
 export interface RateLimiterBinding {
   limit(options: { key: string }): Promise<{ success: boolean }>;
@@ -67,41 +58,6 @@ export const limitRate = (limit: RateLimit): Middleware =>
       if (tooMany) throw new ToolError(tooMany.message);
     };
     c.set("requester", { ...requester, chargeStarts });
-    c.set("bounds", [...bounds, new Meter(limit, key)]);
+    c.set("bounds", [...bounds, new Meter(limit, key, 1)]);
     return next();
   };
-
-/** What one request has been charged. */
-class Meter implements RequestBound {
-  readonly #limit: RateLimit;
-  readonly #key: string;
-  #charged = 1;
-
-  constructor(limit: RateLimit, key: string) {
-    this.#limit = limit;
-    this.#key = key;
-  }
-
-  async check({ weight }: RequestCost): Promise<Response | undefined> {
-    this.#charged = Math.max(this.#charged, weight);
-    const limitReached = weight > 1 ? await this.#limit(this.#key, { weight: weight - 1, of: weight }) : undefined;
-    return limitReached && limitedResponse(limitReached);
-  }
-
-  renew(scope: RequestScope): void {
-    void this.charge(scope);
-  }
-
-  /** Charges the rest of what the request has taken. */
-  release(scope: RequestScope): void {
-    void this.charge(scope);
-  }
-
-  /** Charges what the request has taken beyond its weight. */
-  async charge({ store }: RequestScope): Promise<LimitReached | undefined> {
-    const weight = Math.ceil(store.calls / CALLS_PER_UNIT) - this.#charged;
-    if (weight <= 0) return undefined;
-    this.#charged += weight;
-    return this.#limit(this.#key, { weight, of: this.#charged, isDone: true });
-  }
-}

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { JobStatus, startJob, statusOf } from "../../core/jobs/index.ts";
-import { canonical, isRecord, jsonOf, splitGeneration } from "../../core/resonate/index.ts";
+import { canonical, exactJsonOf, isRecord, splitGeneration } from "../../core/resonate/index.ts";
 import {
   ANSWER_SUBJECT,
   builtInTool,
@@ -19,6 +19,7 @@ const NAME = "schedule_job";
 const input = z.object({
   name: z
     .string()
+    .normalize("NFC")
     .refine((name) => name.length <= 100 && /^[^:~\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+$/u.test(name), "it is not accepted")
     .describe("1 to 100 characters without : or ~."),
   tool: z.string().max(128).describe("One that starts a job."),
@@ -30,7 +31,7 @@ const input = z.object({
     .max(366 * 86_400)
     .optional()
     .describe(`In seconds, from ${MIN_INTERVAL_SECONDS}.`),
-  at: z.string().max(40).optional().describe("Once: ISO 8601."),
+  at: z.string().max(40).optional().describe("Once: ISO 8601, with an offset or timezone."),
   missed: z.enum(["skip", "last"]).optional().describe("While all was down."),
   overlap: z.enum(["skip", "queue", "allow"]).optional().describe("While the last one runs."),
 });
@@ -65,7 +66,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const { nextAfter, problemIn } = await import("./times.ts");
       const problem = problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
-      const args = requested.arguments === undefined ? {} : jsonOf(requested.arguments);
+      const args = requested.arguments === undefined ? {} : exactJsonOf(requested.arguments);
       if (!isRecord(args)) throw refused("arguments: must be a JSON object");
       const checked = await check(tool.input, args);
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));

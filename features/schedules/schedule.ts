@@ -3,13 +3,13 @@ import * as z from "zod";
 import { defineJob, type Job } from "../../core/author/index.ts";
 
 /** How long a schedule lasts at most: ten years. */
-const MAX_DURATION_MS = 10 * 366 * 86_400_000;
+export const MAX_DURATION_MS = 10 * 366 * 86_400_000;
 
 /** When a schedule fires: by exactly one of `cron`, `every` and `at`. */
 export const When = z.object({
   /** Five fields: minute, hour, day of the month, month, day of the week. */
   cron: z.string().optional(),
-  /** By an IANA name. Default: UTC. */
+  /** Of `cron`, or of an `at` without an offset, by an IANA name. Default for cron: UTC. */
   timezone: z.string().optional(),
   /** In seconds, counted from `from`. */
   every: z.number().optional(),

@@ -84,7 +84,8 @@ export interface ScheduleOptions {
   /** The caller's store; `isOwn`: for the deployment's own work, which no quota counts. */
   store(isOwn: boolean): RemoteStore;
   log: Pick<EdgeLog, "error" | "describe">;
-  isBlocked(): Promise<boolean>;
+  /** Why the caller is not admitted, as what follows "the caller"; undefined if it is. */
+  refusal(): Promise<string | undefined>;
 }
 
 /** When a schedule was last decided on, the present, and its next firing; in milliseconds since the epoch. */
@@ -121,12 +122,7 @@ export class Schedules {
       if (!tool.schedule) continue;
       const refuse = (reason: string) => this.#options.log.error("schedule not made", { tool: tool.name, reason });
       const spec = await specOf(tool.name, tool.schedule);
-      const { cron, every, at } = tool.schedule;
-      const isOne = [cron, every, at].filter((time) => time !== undefined).length === 1;
-      const problem =
-        isOne && !Number.isNaN(Date.parse(at ?? "2000-01-01"))
-          ? problemIn({ ...spec.when, at: undefined, ...(at && { every: 60 }) }, Date.now())
-          : "it has one of cron, every and at, a time in ISO 8601";
+      const problem = problemIn(spec.when, Date.now(), true);
       if (problem !== undefined) {
         refuse(problem);
         continue;
@@ -236,7 +232,8 @@ export class Schedules {
     const isPaused = mayFire && (await this.#paused.find(schedule.kind)) !== undefined;
     // A firing within a pause counts as missed, but the only one of a schedule waits.
     const isLeftOut = isPaused ? spec.missed === "skip" && next !== undefined : isMissed;
-    const isBlocked = mayFire && (await this.#options.isBlocked());
+    const isOwn = isOfDefinition(splitGeneration(this.#options.record.nameOf(row.id)).base);
+    const refusal = mayFire && !isOwn ? await this.#options.refusal() : undefined;
     if (last !== undefined) {
       if (isLeftOut) firings.unshift(`${stamp(last)} ${isPaused ? "paused" : "missed"}`);
       else if (spec.overlap !== "skip" || !(await this.#isRunning(running))) firing = last;
@@ -244,8 +241,8 @@ export class Schedules {
     }
     if (queued !== null && firing !== queued) firings.unshift(`${stamp(queued)} skipped, as a later one is due`);
     // A queued firing is given up too, so that the end of the block starts nothing at once.
-    if (firing !== undefined && isBlocked) {
-      firings.unshift(notStarted(firing, "the caller is blocked"));
+    if (firing !== undefined && refusal !== undefined) {
+      firings.unshift(notStarted(firing, `the caller ${refusal}`));
       firing = undefined;
     }
     const mustWait = async () => isPaused || (spec.overlap === "queue" && (await this.#isRunning(running)));

@@ -121,6 +121,19 @@ test.each([
   [{ cron: "61 * * * *" }, "cron"],
   [{ cron: "0 3 * * *", timezone: "Mars/Base" }, "IANA"],
   [{ every: 60, timezone: "UTC" }, "belongs to cron"],
+  [{ cron: "H 3 * * *" }, "no certain time"],
+  [{ cron: "0 3 * * h" }, "no certain time"],
+  [{ cron: "0 H(1-5)/2 * * MON" }, "no certain time"],
+  [{ cron: "0 0 30 2 *" }, "cron"],
+  [{ at: "03/04/2027" }, "ISO 8601"],
+  [{ at: "tomorrow 2027" }, "ISO 8601"],
+  [{ at: "2027-02-30T08:00:00Z" }, "ISO 8601"],
+  [{ at: "2027-03-04T08:00:00" }, "with an offset"],
+  [{ at: "2027-03-04" }, "with an offset"],
+  [{ at: "2027-03-04T08:00:00+25:00" }, "with an offset"],
+  [{ at: "2027-03-04T08:00:00ZZ" }, "with an offset"],
+  [{ at: "2027-03-04T08:00:00Z", timezone: "Europe/Zurich" }, "local time with timezone"],
+  [{ at: "2999-01-01T00:00:00Z" }, "within ten years"],
   [{ every: 59 }, "60 seconds"],
   [{ every: Number.NaN }, "60 seconds"],
   [{ at: "tomorrow" }, "ISO 8601"],
@@ -129,7 +142,27 @@ test.each([
   expect(problemIn(when, Date.now())).toContain(words);
 });
 
-test.each([[{ cron: "0 3 * * 1-5", timezone: "America/New_York" }], [{ every: 60 }], [{ at: "2999-01-01T00:00:00Z" }]])(
-  "%j is accepted",
-  (when) => expect(problemIn(when, Date.now())).toBeUndefined(),
-);
+test.each([
+  [{ cron: "0 3 * * 1-5", timezone: "America/New_York" }],
+  [{ cron: "0 3 * MAR THU" }],
+  [{ every: 60 }],
+  [{ at: "2027-03-04T08:00+01:00" }],
+  [{ at: "2027-03-04T08:00:00.5", timezone: "Europe/Zurich" }],
+])("%j is accepted", (when) => expect(problemIn(when, at("2026-11-01T00:00:00Z"))).toBeUndefined());
+
+test("a definition may have a time that is past, and no other wrong one", () => {
+  expect(problemIn({ at: "2020-01-01T00:00:00Z" }, Date.now(), true)).toBeUndefined();
+  expect(problemIn({ at: "tomorrow" }, Date.now(), true)).toContain("ISO 8601");
+});
+
+test.each([
+  ["2027-03-04T08:00:00", "Europe/Zurich", "2027-03-04T07:00:00.000Z"],
+  ["2027-07-04T08:00", "America/New_York", "2027-07-04T12:00:00.000Z"],
+  // Skipped: an hour later. Twice: the first.
+  ["2027-03-28T02:30:00", "Europe/Zurich", "2027-03-28T01:30:00.000Z"],
+  ["2027-10-31T02:30:00", "Europe/Zurich", "2027-10-31T00:30:00.000Z"],
+  ["2027-10-31T03:00:00", "Europe/Zurich", "2027-10-31T02:00:00.000Z"],
+  ["2027-03-28T03:00:00", "Europe/Zurich", "2027-03-28T01:00:00.000Z"],
+])("%s in %s is %s", (local, timezone, time) => {
+  expect(firings({ at: local, timezone }, "2027-01-01T00:00:00Z", 2)).toEqual([time]);
+});

@@ -1,26 +1,58 @@
 /** When schedules fire. */
 import { CronExpressionParser } from "cron-parser";
+import * as z from "zod";
 import { MIN_INTERVAL_SECONDS } from "./min-interval.ts";
-import type { When } from "./schedule.ts";
+import { MAX_DURATION_MS, type When } from "./schedule.ts";
 
 /** The most that clocks are changed by at once. */
 const MAX_CLOCK_CHANGE_MS = 2 * 3_600_000;
 
+const DAY_MS = 86_400_000;
+
+/** A local time that a calendar has. */
+const LocalTime = z.iso.datetime({ local: true });
+
+/** A local time, and its offset if it has one. */
+const AT_PATTERN = /^(.*?\d)(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/s;
+
+/** `H`, for which the library takes a random value at each reading. Names of days have the letter too. */
+const RANDOM_PATTERN = /(?<![a-z])h(?![a-z])/i;
+
 /** The first firing after a time; undefined without one. Times are in milliseconds since the epoch. */
 export function nextAfter(when: When, after: number): number | undefined {
-  const { cron, at, every, from = 0 } = when;
+  const { cron, at = "", timezone, every, from = 0 } = when;
   if (cron !== undefined) return firings(when, after).next().value;
   if (every !== undefined) {
     const step = every * 1_000;
     return from + Math.max(1, Math.floor((after - from) / step) + 1) * step;
   }
-  const once = Date.parse(at ?? "");
+  const once = instantOf(at, timezone);
   return once > after ? once : undefined;
+}
+
+/**
+ * The instant of an `at`: with an offset, or a local time of a zone. One that the clocks skip is as much later as they are set
+ * forward, and one that comes twice is the first.
+ */
+function instantOf(at: string, timezone: string | undefined): number {
+  if (timezone === undefined) return Date.parse(at);
+  const local = Date.parse(`${at}Z`);
+  const [first = Number.NaN, second = Number.NaN] = [-DAY_MS, DAY_MS].map(
+    (away) => local - offsetAt(local + away, timezone),
+  );
+  const isSecond = first + offsetAt(first, timezone) !== local && second + offsetAt(second, timezone) === local;
+  return isSecond ? second : first;
+}
+
+/** How far a zone's clocks are ahead of UTC, in milliseconds. */
+function offsetAt(time: number, timezone: string | undefined): number {
+  const found = expression({ cron: "* * * * * *", timezone }, time - 1_000).next();
+  return found.getUTCOffset() * 60_000;
 }
 
 /** The last firing after `after` and not after `until`; undefined without one. */
 export function lastBetween(when: When, after: number, until: number): number | undefined {
-  const { cron, at, every, from = 0 } = when;
+  const { cron, at = "", timezone, every, from = 0 } = when;
   // Looks ahead in growing spans: looking back, the library finds other firings where clocks change.
   for (let span = MAX_CLOCK_CHANGE_MS; cron !== undefined; span *= 2) {
     const begin = Math.max(after, until - span);
@@ -32,7 +64,7 @@ export function lastBetween(when: When, after: number, until: number): number | 
     if (found !== undefined || begin === after) return found;
   }
   const step = (every ?? 0) * 1_000;
-  const last = every !== undefined ? from + Math.floor((until - from) / step) * step : Date.parse(at ?? "");
+  const last = every !== undefined ? from + Math.floor((until - from) / step) * step : instantOf(at, timezone);
   return last > after && last <= until && last > from ? last : undefined;
 }
 
@@ -41,14 +73,9 @@ export function lastBetween(when: When, after: number, until: number): number | 
  * skipped or repeated, so it begins before a change that has just been.
  */
 function* firings(when: When, after: number): Generator<number, never> {
-  const offset = (time: number) =>
-    expression({ ...when, cron: "* * * * * *" }, time)
-      .next()
-      .getUTCOffset();
-  const found = expression(
-    when,
-    offset(after - MAX_CLOCK_CHANGE_MS) === offset(after) ? after : after - MAX_CLOCK_CHANGE_MS,
-  );
+  const before = after - MAX_CLOCK_CHANGE_MS;
+  const isChanged = offsetAt(before, when.timezone) !== offsetAt(after, when.timezone);
+  const found = expression(when, isChanged ? before : after);
   for (;;) {
     const time = found.next().getTime();
     if (time > after) yield time;
@@ -59,10 +86,11 @@ function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: numb
   return CronExpressionParser.parse(cron, { currentDate, tz });
 }
 
-/** What is wrong with a time, in words; undefined where nothing is. */
-export function problemIn({ cron, timezone, every, at }: When, now: number): string | undefined {
+/** What is wrong with a time, in words; undefined if nothing is. `isDefined`: it is a definition's, whose `at` may be past. */
+export function problemIn(when: When, now: number, isDefined = false): string | undefined {
+  const { cron, timezone, every, at } = when;
   if ([cron, every, at].filter((one) => one !== undefined).length !== 1) return "give one of cron, every and at";
-  if (timezone !== undefined && cron === undefined) return "timezone: it belongs to cron";
+  if (timezone !== undefined && every !== undefined) return "timezone: it belongs to cron, or to at without an offset";
   try {
     new Intl.DateTimeFormat("en", { timeZone: timezone ?? "UTC" });
   } catch {
@@ -70,16 +98,30 @@ export function problemIn({ cron, timezone, every, at }: When, now: number): str
   }
   if (every !== undefined && !(every >= MIN_INTERVAL_SECONDS))
     return `every: must be ${MIN_INTERVAL_SECONDS} seconds or more`;
-  if (at !== undefined && !(Date.parse(at) > now)) return "at: must be a time to come, ISO 8601 with its time zone";
-  if (cron === undefined) return undefined;
-  if (cron.trim().split(/\s+/).length !== 5)
-    return "cron: must have five fields: minute, hour, day of the month, month, day of the week";
+  const problem = (cron !== undefined && problemInCron(cron)) || (at !== undefined && problemInAt(at, timezone));
+  if (problem) return problem;
   try {
-    nextAfter({ cron, timezone }, now);
-    return undefined;
+    const next = nextAfter(when, now);
+    if (next === undefined && !isDefined) return "at: must be a time to come";
+    return next !== undefined && next > now + MAX_DURATION_MS
+      ? `${at === undefined ? "cron" : "at"}: must fire within ten years, which a schedule lasts`
+      : undefined;
   } catch (error) {
     return `cron: ${(error as Error).message}`;
   }
+}
+
+function problemInCron(cron: string): string | undefined {
+  if (cron.trim().split(/\s+/).length !== 5)
+    return "cron: must have five fields: minute, hour, day of the month, month, day of the week";
+  return RANDOM_PATTERN.test(cron) ? "cron: H stands for no certain time. Write a number in its place" : undefined;
+}
+
+function problemInAt(at: string, timezone: string | undefined): string | undefined {
+  const [, local, offset] = AT_PATTERN.exec(at) ?? [];
+  if (!LocalTime.safeParse(local).success || (offset !== undefined) === (timezone !== undefined))
+    return "at: must be ISO 8601, either with an offset (2027-03-04T08:00:00+01:00) or a local time with timezone";
+  return undefined;
 }
 
 /** A time as part of a job's name. */

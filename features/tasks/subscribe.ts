@@ -82,7 +82,7 @@ export async function subscribe(
     throw error;
   }
   return eventStream(
-    async (send, signal) => {
+    async ({ send, signal }) => {
       const _meta = { [SUBSCRIPTION_ID]: id };
       const notify = (method: string, params: object) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
       notify("notifications/subscriptions/acknowledged", {
@@ -103,8 +103,7 @@ export async function subscribe(
         result: { resultType: "complete", _meta: { ..._meta, [SERVER_INFO]: serverInfo } },
       });
     },
-    request.signal,
-    scope,
+    { disconnected: request.signal, terms: scope },
   );
 }
 

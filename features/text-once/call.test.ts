@@ -16,13 +16,14 @@ const answer: ToolAnswer = {
 };
 
 test("the text that repeats the structured content is left out for clients that ask for it, and no other text", async () => {
-  expect(await passed(answer, "https://edge.example.com/mcp?text=once")).toEqual({
-    ...answer,
-    content: [
-      { type: "text", text: "In structuredContent." },
-      { type: "text", text: "a remark" },
-    ],
-  });
+  for (const query of ["text=once", "text=once&x=1", "x&text=once"])
+    expect(await passed(answer, `https://edge.example.com/mcp?${query}`)).toEqual({
+      ...answer,
+      content: [
+        { type: "text", text: "In structuredContent." },
+        { type: "text", text: "a remark" },
+      ],
+    });
 });
 
 test("other clients get both", async () => {

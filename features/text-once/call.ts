@@ -1,10 +1,12 @@
-/** Leaves out texts that repeat the structured content, for clients whose address of the server ends with `?text=once`. */
+/** Leaves out texts that repeat the structured content, for clients whose address of the server has `?text=once`. */
 import { type CallFeature, isToolAnswer, type ToolAnswer } from "../../core/tools/index.ts";
 
 export const textOnce: CallFeature = {
   call: () => async (call, next) => {
     const result = await next();
-    return isToolAnswer(result) && call.request.scope.request.url.endsWith("?text=once") ? withoutCopy(result) : result;
+    if (!isToolAnswer(result)) return result;
+    const { searchParams } = new URL(call.request.scope.request.url);
+    return searchParams.get("text") === "once" ? withoutCopy(result) : result;
   },
 };
 

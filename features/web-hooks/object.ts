@@ -1,5 +1,4 @@
 /** The web hooks of a caller: its subscriptions in the caller's object, and their delivery. */
-import type { Caller } from "../../core/author/index.ts";
 import type {
   EventSource,
   ObjectPart,
@@ -33,10 +32,8 @@ interface WebHookPartOptions {
   follow(until: number, andFeeds: boolean): void;
   /** The `fetch` for the receiver at an address. */
   fetchTo(url: string): typeof fetch;
-  /** The names of the blocked callers, as they are now. */
-  blocked(): Promise<readonly string[]>;
-  /** Why a caller may not have subscriptions, given the names of the blocked callers; undefined if it may. */
-  denied(caller: Caller, blocked: readonly string[]): string | undefined;
+  /** Why the caller is not admitted, as what follows "the caller"; undefined if it is. */
+  refusal(): Promise<string | undefined>;
   /** The names of the events that the deployment's definitions add. */
   ownEvents: readonly string[];
 }
@@ -47,8 +44,8 @@ export class WebHookPart implements ObjectPart {
   readonly #options: WebHookPartOptions;
   readonly #hooks: WebHooks;
   readonly #refresher: SubscriptionRefresher;
-  /** The names of the blocked callers, as they were last known. */
-  #blocked: readonly string[] = [];
+  /** Why the caller is not admitted, as it was last known. */
+  #refusal: string | undefined;
 
   constructor(options: WebHookPartOptions) {
     const { host, record, events, encryptionKeys, isServerLocal } = options;
@@ -59,7 +56,7 @@ export class WebHookPart implements ObjectPart {
       events,
       encryptionKeys,
       fetchTo: (url) => options.fetchTo(url),
-      errorOf: (caller, name) => this.#errorOf(caller, name),
+      errorOf: (name) => this.#errorOf(name),
       endedByOwner: this.#forbidden("its owner has ended it on a page"),
       arm: () => host.arm(),
     });
@@ -122,7 +119,7 @@ export class WebHookPart implements ObjectPart {
   }
 
   async #runHooks(): Promise<void> {
-    this.#blocked = await this.#options.blocked();
+    this.#refusal = await this.#options.refusal();
     await this.#hooks.run();
   }
 
@@ -145,10 +142,9 @@ export class WebHookPart implements ObjectPart {
   }
 
   /** Why the caller's subscriptions to a type of events must end; undefined while they continue. */
-  #errorOf(caller: Caller, name: string): SubscriptionError | undefined {
-    const { denied, codes, ownEvents } = this.#options;
-    const reason = denied(caller, this.#blocked);
-    if (reason !== undefined) return this.#forbidden(reason);
+  #errorOf(name: string): SubscriptionError | undefined {
+    const { codes, ownEvents } = this.#options;
+    if (this.#refusal !== undefined) return this.#forbidden(`the caller ${this.#refusal}`);
     if (name.startsWith("job.") || ownEvents.includes(name)) return undefined;
     return { code: codes.NotFound, message: "NotFound", data: { kind: "event" } };
   }

@@ -50,8 +50,8 @@ export interface WebHookOptions {
   encryptionKeys: string | undefined;
   /** The `fetch` that reaches the receiver at an address. */
   fetchTo(url: string): typeof fetch;
-  /** The error with which a caller's subscriptions to a type of events end; undefined while they continue. */
-  errorOf(caller: Caller, name: string): SubscriptionError | undefined;
+  /** The error with which the caller's subscriptions to a type of events end; undefined while they continue. */
+  errorOf(name: string): SubscriptionError | undefined;
   /** The error of a subscription that its owner has ended on a page. */
   endedByOwner: SubscriptionError;
   /** Sets the alarm to the earliest time at which work is due. */
@@ -223,9 +223,9 @@ export class WebHooks {
   }
 
   /** Makes deliveries of logged events, as long as fewer than a bounded number wait. */
-  #fill({ id, name, filter, position, caller, ended }: Subscription, now: number): void {
+  #fill({ id, name, filter, position, ended }: Subscription, now: number): void {
     if (ended !== null) return;
-    const error = this.#options.errorOf(JSON.parse(caller), name);
+    const error = this.#options.errorOf(name);
     if (error) {
       this.#end(id, error, now);
       return;

@@ -9,6 +9,20 @@ export function isLoopback(url: URL): boolean {
   return LOOPBACK_NAMES.includes(url.hostname);
 }
 
+/** Scheme and host of a URL without credentials, and the rest. */
+const WEB_URL_PATTERN = /^(https?:\/\/[^/?#\\@\s]+)(.*)$/is;
+
+/**
+ * Whether two texts are the same, or URLs that differ only in the spelling of scheme and host, in a default port or in a final slash.
+ */
+export function isSameUrl(a: string, b: string): boolean {
+  const [one, other] = [a, b].map((text) => {
+    const [, origin = "", rest = ""] = WEB_URL_PATTERN.exec(text) ?? [];
+    return URL.canParse(origin) ? new URL(origin).origin + rest.replace(/\/$/, "") : text;
+  });
+  return one === other;
+}
+
 /** A URL whose answers can be trusted: HTTPS or a server on this machine, without credentials. */
 export const TrustedUrl = z.url({ error: "set it to a URL" }).superRefine((text, context) => {
   const url = URL.parse(text);
@@ -44,7 +58,7 @@ export const AuthConfig = z.discriminatedUnion(
   [
     z.object({
       AUTH_MODE: z.literal("oauth"),
-      /** The authorization server, exactly as in the `iss` claim of its tokens. */
+      /** The authorization server, as in the `iss` claim of its tokens. */
       OAUTH_ISSUER: TrustedUrl,
       /** The URL of its keys; found through its metadata when not set. */
       OAUTH_JWKS_URL: TrustedUrl.optional(),

@@ -40,6 +40,8 @@ describe("keys are found", () => {
     ["by RFC 8414's, where OpenID's names another issuer", "", { [OIDC]: named("/else"), [OAUTH]: named(), ...JWKS }],
     ["of an issuer with a path, whose metadata lies below it", "/t", { [`/t${OIDC}`]: named("/t"), ...JWKS }],
     ["of an issuer with a path, whose metadata lies at the top", "/t", { [`${OAUTH}/t`]: named("/t"), ...JWKS }],
+    ["of such an issuer that has OpenID Connect's alone", "/t", { [`${OIDC}/t`]: named("/t"), ...JWKS }],
+    ["of an issuer whose metadata ends its name with a slash", "/t", { [`/t${OIDC}`]: named("/t/"), ...JWKS }],
   ])("%s", async (_how, path, answers) => {
     const { set } = await new PublishedKeys((await serve(answers)) + path, undefined).get();
     expect(set).toEqual(SET);

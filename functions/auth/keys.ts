@@ -2,7 +2,7 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { SharedValue } from "../http/shared-value.ts";
-import { isLoopback, TrustedUrl } from "./auth-config.ts";
+import { isLoopback, isSameUrl, TrustedUrl } from "./auth-config.ts";
 import { KeysUnavailable } from "./refusal.ts";
 
 /** How long a request to the authorization server may take, in milliseconds. */
@@ -63,19 +63,19 @@ export class PublishedKeys {
     return keys;
   }
 
-  /** The URL of the keys, from the metadata of OpenID Connect or else of RFC 8414. */
+  /** The URL of the keys, from the first of the metadata of OpenID Connect and RFC 8414 that names the issuer. */
   async #discover(): Promise<URL> {
     const issuer = this.#issuer;
     const path = issuer.pathname.replace(/\/$/, "");
     const discover = async (pathname: string) => {
       const { issuer: issuerInMetadata, jwks_uri } = Metadata.parse(await readJson(new URL(pathname, issuer)));
       // Another issuer's metadata is not evidence of this issuer's keys.
-      if (new URL(issuerInMetadata).href !== issuer.href) throw new Error("the metadata is of another issuer");
+      if (!isSameUrl(issuerInMetadata, issuer.href)) throw new Error("the metadata is of another issuer");
       return new URL(jwks_uri);
     };
-    const url = await discover(`${path}/.well-known/openid-configuration`).catch(() =>
-      discover(`/.well-known/oauth-authorization-server${path}`),
-    );
+    const url = await discover(`${path}/.well-known/openid-configuration`)
+      .catch(() => discover(`/.well-known/oauth-authorization-server${path}`))
+      .catch(() => discover(`/.well-known/openid-configuration${path}`));
     if (isLoopback(url) && !isLoopback(issuer)) throw new Error("the metadata names keys on this machine");
     return url;
   }

@@ -5,12 +5,13 @@ import {
   decodeProtectedHeader,
   errors,
   type JWTPayload,
+  type JWTVerifyGetKey,
   type JWTVerifyOptions,
   jwtVerify,
 } from "jose";
 import { callerOf } from "../../core/author/index.ts";
-import type { OAuthConfig } from "./auth-config.ts";
-import { oauthId } from "./blocked.ts";
+import { oauthId } from "./admission.ts";
+import { isSameUrl, type OAuthConfig } from "./auth-config.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./refusal.ts";
 
@@ -41,15 +42,16 @@ export class OAuthVerifier {
    */
   async verify(token: string, audience: string): Promise<Verified> {
     const strict = this.#config.OAUTH_TOKENS === "rfc9068";
+    const { iss, aud } = this.#precheck(token);
     const options: JWTVerifyOptions = {
-      issuer: this.#config.OAUTH_ISSUER,
-      audience,
+      // The library compares texts.
+      issuer: String(iss),
+      audience: [audience, ...[aud ?? []].flat().filter((one) => isSameUrl(String(one), audience))],
       algorithms: ALGORITHMS,
       requiredClaims: ["exp", "sub", ...(strict ? RFC_9068_CLAIMS : [])],
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
       ...(strict && { typ: "at+jwt" }),
     };
-    this.#precheck(token);
     const keys = await this.#keys.get();
     const { sub, ...claims } = await this.#claims(token, options, keys);
     if (typeof sub !== "string" || sub === "") throw refusal('"sub" must be a non-empty string');
@@ -60,30 +62,52 @@ export class OAuthVerifier {
     };
   }
 
-  /** Refuses tokens that no key can make acceptable, before keys are fetched for them. */
-  #precheck(token: string): void {
+  /** The claims of a token, unverified. Refuses tokens that no key can make acceptable, before keys are fetched for them. */
+  #precheck(token: string): JWTPayload {
     const [header, claims] = orRefused(() => [decodeProtectedHeader(token), decodeJwt(token)]);
     if (!ALGORITHMS.includes(header.alg ?? "")) throw refusal('"alg" is none that is accepted');
     const type = header.typ === undefined ? "jwt" : String(header.typ).toLowerCase();
     if (!TOKEN_TYPES.includes(type.replace(/^application\//, "")))
       throw refusal('"typ" is not that of an access token');
-    if (claims.iss !== this.#config.OAUTH_ISSUER) throw refusal('unexpected "iss" claim value');
+    if (!isSameUrl(String(claims.iss), this.#config.OAUTH_ISSUER)) throw refusal('unexpected "iss" claim value');
     if (typeof claims.exp !== "number" || claims.exp < Date.now() / 1_000 - CLOCK_TOLERANCE_SECONDS) {
       throw refusal('"exp" claim timestamp check failed');
     }
+    return claims;
   }
 
   async #claims(token: string, options: JWTVerifyOptions, keys: Keys): Promise<JWTPayload> {
     try {
-      return (await jwtVerify(token, createLocalJWKSet(keys.set), options)).payload;
+      return await verified(token, options, createLocalJWKSet(keys.set));
     } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey) {
+      if (error instanceof errors.JWKSNoMatchingKey || mayBeReplaced(error, keys)) {
         const newer = await this.#keys.newerThan(keys);
         if (newer.at > keys.at) return this.#claims(token, options, newer);
       }
       if (error instanceof errors.JOSEError) throw refusal(error.message);
       throw error;
     }
+  }
+}
+
+/** Whether a token may be signed with a newer key than these: a key without an id is replaced by one that looks like it. */
+const mayBeReplaced = (error: unknown, { set }: Keys): boolean =>
+  error instanceof errors.JWSSignatureVerificationFailed && set.keys.some(({ kid }) => kid === undefined);
+
+/** The claims of a token that one of the keys verifies: several may fit a token or a key without an id. */
+async function verified(token: string, options: JWTVerifyOptions, keys: JWTVerifyGetKey): Promise<JWTPayload> {
+  try {
+    return (await jwtVerify(token, keys, options)).payload;
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const key of error) {
+      try {
+        return (await jwtVerify(token, key, options)).payload;
+      } catch (refused) {
+        if (!(refused instanceof errors.JWSSignatureVerificationFailed)) throw refused;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
   }
 }
 

@@ -12,6 +12,7 @@ import {
   Json,
   lineOf,
   Partial,
+  type PartialRange,
   type RemoteStore,
   ResultSummary,
   undecryptableView,
@@ -38,15 +39,7 @@ import {
   withMedia,
   withShortestTexts,
 } from "../../core/tools/index.ts";
-import {
-  alwaysListed,
-  MAX_PARTIAL,
-  newerOf,
-  type PartialRange,
-  partial_from,
-  partialIn,
-  referringResults,
-} from "./job-views.ts";
+import { alwaysListed, newerOf, partial_from, partialIn, partialRangeOf, referringResults } from "./job-views.ts";
 
 /** In seconds. The default is below the minute after which common clients give up a call. */
 const DEFAULT_TIMEOUT = 45;
@@ -107,7 +100,7 @@ export const awaitResult = builtInTool({
         },
       });
       await ended.complete(store);
-      const range = { from, limit: MAX_PARTIAL / job_names.length };
+      const range = partialRangeOf(from, job_names.length);
       const activities = await Promise.all(
         running.map(async (name) => [name, await activityOfJob(store, name, range, signal)] as const),
       );

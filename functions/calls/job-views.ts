@@ -6,6 +6,7 @@ import {
   type JobView,
   newerGeneration,
   type Partial,
+  type PartialRange,
   partialOf,
   type RemoteStore,
   statusOf,
@@ -18,16 +19,19 @@ export const alwaysListed = {
   "anthropic/searchHint": "job status and result of what was started: poll, wait, collect",
 };
 
-/** How much of partial results an answer holds, in characters, for all its jobs together. */
-export const MAX_PARTIAL = 10_000;
+/** How much of partial results an answer holds, in characters, and how many are read for it, of all its jobs together. */
+const MAX_PARTIAL_CHARACTERS = 10_000;
+const MAX_PARTIAL_OUTPUTS = 200;
+const MAX_OUTPUTS_OF_ONE = 100;
+
+/** What an answer about so many jobs may hold of the partial results of each. */
+export const partialRangeOf = (from: number | undefined, jobCount: number): PartialRange => ({
+  from,
+  limit: MAX_PARTIAL_CHARACTERS / jobCount,
+  maxOutputs: Math.min(MAX_OUTPUTS_OF_ONE, Math.ceil(MAX_PARTIAL_OUTPUTS / jobCount)),
+});
 
 export const partial_from = z.int().min(0).optional().describe("Partial results known.");
-
-/** How many partial results are known, and how much of the others the answer may hold, in characters. */
-export interface PartialRange {
-  from: number | undefined;
-  limit: number;
-}
 
 /** The partial results of a running job, where it is known to have emitted some. */
 export async function partialIn(

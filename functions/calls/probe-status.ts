@@ -6,7 +6,9 @@ import {
   currentJobOf,
   type DurablePromise,
   JobView,
+  type PartialRange,
   partialOf,
+  ReadRoom,
   type RemoteStore,
   undecryptableView,
   viewOf,
@@ -24,15 +26,10 @@ import {
   type Selection,
   viewOfRange,
 } from "../../core/tools/index.ts";
-import {
-  alwaysListed,
-  MAX_PARTIAL,
-  newerOf,
-  type PartialRange,
-  partial_from,
-  partialIn,
-  referringResults,
-} from "./job-views.ts";
+import { alwaysListed, newerOf, partial_from, partialIn, partialRangeOf, referringResults } from "./job-views.ts";
+
+/** How many characters of stored arguments and results one call reads: of a hundred results of 100 KB each is read. */
+const MAX_READ_CHARACTERS = 16_000_000;
 
 /** Which parts of results are wanted. The URIs of resources have the same parameters, but not all clients read resources. */
 const selection = {
@@ -55,23 +52,27 @@ export const probeStatus = builtInTool({
   _meta: alwaysListed,
   async run({ job_names, partial_from, ...selected }, { store, signal }) {
     const foreign = new Map<string, unknown>();
-    const partial = { from: partial_from, limit: MAX_PARTIAL / job_names.length };
+    const partial = partialRangeOf(partial_from, job_names.length);
     // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
-    const jobs = await Promise.all(
-      job_names.map(async (name) => {
-        const reading = readJob(store, name, selected, partial, signal);
-        const { promise, view: fullView } = await reading.catch((error): Awaited<typeof reading> => {
-          const undecryptable = job_names.length > 1 ? undecryptableIn(error) : undefined;
-          if (!undecryptable) throw error;
-          return { view: undecryptableView(name, undecryptable) };
-        });
-        if (promise?.job.returnsToolResult) foreign.set(name, referringPart(promise));
-        const { partial: partialResults, ...view } = fullView;
-        const job = cutToLimit(view, selected, MAX_ANSWER);
-        return partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job;
-      }),
+    const readCut = async (name: string) => {
+      const reading = readJob(store, name, selected, partial, signal);
+      const { promise, view: fullView } = await reading.catch((error): Awaited<typeof reading> => {
+        const undecryptable = job_names.length > 1 ? undecryptableIn(error) : undefined;
+        if (!undecryptable) throw error;
+        return { view: undecryptableView(name, undecryptable) };
+      });
+      if (promise?.job.returnsToolResult) foreign.set(name, referringPart(promise));
+      const { partial: partialResults, ...view } = fullView;
+      const job = cutToLimit(view, selected, MAX_ANSWER);
+      const characters = promise?.characters ?? 0;
+      return { characters, job: partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job };
+    };
+    const jobs = await new ReadRoom(MAX_READ_CHARACTERS).read(job_names, readCut, ({ characters }) => characters);
+    const { views, leftOut } = arrange(
+      jobs.map(({ job }) => job),
+      MAX_ANSWER,
     );
-    const arranged = arrange(jobs, MAX_ANSWER);
+    const arranged = { views, leftOut: leftOut + job_names.length - jobs.length };
     const note = noteOn(arranged);
     const links = linksTo(arranged.views.map(({ summary }) => summary));
     const files = [referringResults(arranged.views, foreign), arranged.views.map(({ partial }) => partial)];

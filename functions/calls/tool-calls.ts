@@ -129,8 +129,8 @@ export class ToolCalls {
       },
       now,
       until: scope.until,
-      get client() {
-        return scope.client;
+      get session() {
+        return scope.session;
       },
       tasks: false,
       asks: false,

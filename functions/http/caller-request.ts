@@ -1,15 +1,19 @@
 import type { Caller } from "../../core/author/index.ts";
 import type { RemoteStore } from "../../core/jobs/index.ts";
-import type {
-  LimitReached,
-  RequestBound,
-  RequestCost,
-  RequestLog,
-  RequestScope,
-  StreamSlot,
-  Visit,
+import {
+  type LimitReached,
+  PROTOCOL_REVISION,
+  type RequestBound,
+  type RequestCost,
+  type RequestLog,
+  type RequestScope,
+  type StreamSlot,
+  type Visit,
 } from "../../core/tools/index.ts";
 import { isStream, MAX_STREAM_MS } from "./event-stream.ts";
+
+/** The ids of sessions that are accepted: any well-formed one, as none is stored. */
+const SESSION_ID_PATTERN = /^[\x21-\x7e]{1,1000}$/;
 
 /** The request of an admitted caller, within the bounds that middleware has set. */
 class CallerRequest implements RequestScope {
@@ -40,8 +44,11 @@ class CallerRequest implements RequestScope {
     this.#bounds = bounds;
   }
 
-  get client(): string {
-    return JSON.stringify([this.limitKey(), this.request.headers.get("user-agent")]);
+  get session(): string | undefined {
+    const { headers } = this.request;
+    const id = headers.get("mcp-session-id") ?? "";
+    const isOfSession = SESSION_ID_PATTERN.test(id) && headers.get("mcp-protocol-version") !== PROTOCOL_REVISION;
+    return isOfSession ? JSON.stringify([this.limitKey(), id]) : undefined;
   }
 
   async checkLimits(cost: RequestCost): Promise<Response | undefined> {

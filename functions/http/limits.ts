@@ -1,5 +1,6 @@
 /** Limits of what callers may ask for in a period, and the words for those who exceed them. */
-import type { LimitReached } from "../../core/tools/index.ts";
+import type { RemoteStore } from "../../core/jobs/index.ts";
+import type { LimitReached, RequestBound } from "../../core/tools/index.ts";
 
 /** The period of limits, in seconds. */
 export const PERIOD_SECONDS = 60;
@@ -58,3 +59,45 @@ export const limitedResponse = ({ message, seconds }: LimitReached): Response =>
     { error: "rate_limit_exceeded", error_description: message },
     { status: 429, headers: seconds === undefined ? {} : { "retry-after": String(seconds) } },
   );
+
+/** How many calls to the Resonate server one unit of weight pays for: a look at a running job takes two or three. */
+const CALLS_PER_UNIT = 3;
+
+/** What the work of one request costs its caller: its weight before it begins, and the rest as it proceeds. */
+export class Meter implements RequestBound {
+  readonly #limit: RateLimit;
+  readonly #key: string;
+  #charged: number;
+
+  /** @param charged what the caller has been charged for the request already */
+  constructor(limit: RateLimit, key: string, charged: number) {
+    this.#limit = limit;
+    this.#key = key;
+    this.#charged = charged;
+  }
+
+  async check({ weight }: { weight: number }): Promise<Response | undefined> {
+    const rest = weight - this.#charged;
+    if (rest <= 0) return undefined;
+    this.#charged = weight;
+    const limitReached = await this.#limit(this.#key, { weight: rest, of: weight });
+    return limitReached && limitedResponse(limitReached);
+  }
+
+  renew(request: { store: RemoteStore }): void {
+    void this.charge(request);
+  }
+
+  /** Charges the rest of what the request has taken. */
+  release(request: { store: RemoteStore }): void {
+    void this.charge(request);
+  }
+
+  /** Charges what the request has taken beyond its weight. */
+  async charge({ store }: { store: RemoteStore }): Promise<LimitReached | undefined> {
+    const weight = Math.ceil(store.calls / CALLS_PER_UNIT) - this.#charged;
+    if (weight <= 0) return undefined;
+    this.#charged += weight;
+    return this.#limit(this.#key, { weight, of: this.#charged, isDone: true });
+  }
+}

@@ -23,7 +23,7 @@ export class McpEndpoint {
   }
 
   async serve(request: Request, scope: RequestScope): Promise<Response> {
-    // Clients of 2025 ask for the stream of a session with GET, and end a session with DELETE. There are no sessions.
+    // Clients of 2025 ask for the stream of a session with GET, and end a session with DELETE. A session is an id alone.
     if (request.method === "GET" || request.method === "DELETE") return notAllowed();
     const body = await readBody(request);
     if (body instanceof Response) return body;

@@ -62,8 +62,8 @@ export function createMethods({ identity, calls, features }: Offer, inFlight: Ca
         instructions,
       };
       const response = plain?.revision ? Response.json({ jsonrpc: "2.0", id, result }) : await sdk();
-      const session = await sessionOf(Object(params.capabilities), features, scope);
-      if (session !== undefined) response.headers.set("mcp-session-id", session);
+      if (response.ok)
+        response.headers.set("mcp-session-id", await sessionOf(Object(params.capabilities), features, scope));
       return response;
     },
   };
@@ -94,18 +94,17 @@ function withExplainedOutage(method: Method, calls: ToolCalls): Method {
   return { ...method, handle: async (params, request) => calls.explainOutage(handle(params, request), request.signal) };
 }
 
-/** The session id for a client of 2025; undefined if no feature needs sessions. */
+/** The id of a new session of a client of 2025. Nothing else of the session exists. */
 async function sessionOf(
   { elicitation }: DeclaredCapabilities,
   features: readonly EdgeFeature[],
   scope: RequestScope,
-): Promise<string | undefined> {
-  if (!isRecord(elicitation)) return undefined;
-  for (const feature of features) {
+): Promise<string> {
+  for (const feature of isRecord(elicitation) ? features : []) {
     const session = await feature.session?.({ elicitation }, scope);
     if (session !== undefined) return session;
   }
-  return undefined;
+  return crypto.randomUUID();
 }
 
 /** `resources/read`: resources of features, or else jobs. */

@@ -13,7 +13,7 @@ import {
 } from "../../core/tools/index.ts";
 import { callMetaIn, reporting } from "../calls/call-meta.ts";
 import type { ToolCalls } from "../calls/tool-calls.ts";
-import { eventStream } from "../http/event-stream.ts";
+import { eventStream, type Send, type StreamWriter } from "../http/event-stream.ts";
 import type { CallsInFlight } from "./in-flight.ts";
 import type { Responder } from "./respond.ts";
 
@@ -60,9 +60,9 @@ export function toolCall(calls: ToolCalls, responder: Responder, inFlight: Calls
         scope.requestLog.release();
       };
       if (!isOurs || !isLong) return sdk(isLong, aborted, release);
-      const run = (send: (message: object) => void, aborted: AbortSignal) =>
-        streamCall({ call, plain, tool, args, send, aborted, isOver: open.signal }).finally(release);
-      return eventStream(run, aborted, scope);
+      const run = ({ send, signal }: StreamWriter) =>
+        streamCall({ call, plain, tool, args, send, aborted: signal, isOver: open.signal }).finally(release);
+      return eventStream(run, { disconnected: aborted, terms: scope });
     },
   };
 
@@ -85,7 +85,7 @@ interface StreamedCall {
   plain: Plain;
   tool: Tool;
   args: Record<string, unknown>;
-  send(message: object): void;
+  send: Send;
   aborted: AbortSignal;
   /** Aborted when the client cancels the call. */
   isOver: AbortSignal;

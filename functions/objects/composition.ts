@@ -1,5 +1,5 @@
 /** The parts of a deployment's objects, by role: an object opens those of its role, in this order. */
-import { type Caller, isPublicHost } from "../../core/author/index.ts";
+import { isPublicHost } from "../../core/author/index.ts";
 import { type CallerRecords, type ObjectPart, ProgressFeeds, RemoteStore, retentionOf } from "../../core/jobs/index.ts";
 import {
   CALLER_ROLE,
@@ -13,7 +13,7 @@ import {
 import { EVENT_ERROR_CODES } from "../../core/tools/index.ts";
 import { CallerList, type CallerListMethods } from "../../features/backup/list.ts";
 import { type BackupMethods, backup } from "../../features/backup/object.ts";
-import { blockedCallers } from "../../features/blocked-callers/object.ts";
+import { admission } from "../../features/blocked-callers/object.ts";
 import { cleanUp } from "../../features/clean-up/start.ts";
 import { EventPart } from "../../features/events/object.ts";
 import { keepsFiles } from "../../features/files/kept.ts";
@@ -28,7 +28,7 @@ import { Pages } from "../../features/pages/sessions.ts";
 import { SchedulePart } from "../../features/schedules/object.ts";
 import { fetchTo } from "../../features/web-hooks/address.ts";
 import { WebHookPart } from "../../features/web-hooks/object.ts";
-import { isBlocked, isKeyBlocked } from "../auth/blocked.ts";
+import { blockedCallers, listedCallers, type RefusalOf, refusalBy } from "../auth/admission.ts";
 import { type Config, readConfig } from "../config.ts";
 import { EdgeLog } from "../http/log.ts";
 import { jobFeatures } from "../job-features.ts";
@@ -87,11 +87,12 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
   const { config, env, client, operators } = deployment;
   const feeds = new ProgressFeeds(client);
   const pages = new Pages(config, {} as never);
-  const blocked = blockedIn(deployment);
+  const refusalOf = refusalIn(deployment);
   const follow = (until: number, andFeeds: boolean) => watch.extend(until, andFeeds);
 
   // The others enter their rows beside its jobs. It runs first at an alarm, since an operator may have removed the caller.
   const record = recordIn(host, deployment);
+  const refusal = () => refusalOf(record.key);
   const events = new EventPart({
     sql: host.sql,
     record,
@@ -111,9 +112,9 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
     refresher: record.refresher,
     readFeed: (job, channel) => events.readFeed(job, channel),
   });
-  const schedules = schedulesIn(deployment, { host, record, feeds, blocked });
+  const schedules = schedulesIn(deployment, { host, record, feeds, refusal });
   // Listed in every configuration: it also ends the subscriptions that a deployment does not offer.
-  const hooks = hooksIn(deployment, { host, record, events, follow, blocked });
+  const hooks = hooksIn(deployment, { host, record, events, follow, refusal });
   const subscriptions = () => hooks.list();
   const parts: (ObjectPart | undefined)[] = [
     record,
@@ -122,7 +123,7 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
     schedules,
     hooks,
     objectView({ record, hooks, events, schedules }),
-    blockedCallers(blocked),
+    admission(refusalOf),
     filesOfForgotten(env),
     operators && new CallerUsageReporter({ host, record, operators, subscriptions, maxBytes: config.MAX_STORED_BYTES }),
     backup(host),
@@ -145,20 +146,18 @@ function recordIn(host: RoleHost, deployment: Deployment): JobRecord {
   });
 }
 
-/** The parts that another one uses, and the names of the blocked callers. */
+/** The parts that another one uses, and whether the caller is admitted. */
 interface CallerParts {
   host: RoleHost;
   record: JobRecord;
-  blocked(): Promise<readonly string[]>;
+  refusal(): Promise<string | undefined>;
 }
 
 function schedulesIn(
   deployment: Deployment,
-  { host, record, feeds, blocked }: CallerParts & { feeds: ProgressFeeds },
+  { host, record, feeds, refusal }: CallerParts & { feeds: ProgressFeeds },
 ): SchedulePart {
   const { config, client } = deployment;
-  const { auth } = config;
-  const issuer = auth.AUTH_MODE === "oauth" ? auth.OAUTH_ISSUER : undefined;
   return new SchedulePart({
     host,
     record,
@@ -168,7 +167,7 @@ function schedulesIn(
     tools: definitions.tools,
     store: storesOf(record, deployment),
     log: new EdgeLog(config.LOG_LEVEL),
-    isBlocked: async () => isKeyBlocked(record.key, await blocked(), issuer),
+    refusal,
   });
 }
 
@@ -183,7 +182,6 @@ function hooksIn(
     allowsLoopback: config.ALLOW_LOOPBACK_CALLBACKS === "1",
     isServerLocal: isServerLocal(config),
     fetchTo: (url) => fetchTo(url, config),
-    denied: (caller, names) => denialOf(caller, names, config),
     ownEvents: definitions.jobs.flatMap(({ events = [] }) => events.map(({ name }) => name)),
   });
 }
@@ -210,12 +208,13 @@ function callersIn({ callers }: Deployment): Callers {
   return callers;
 }
 
-/** The names of the callers whom the configuration or an operator blocks. */
-function blockedIn({ config, operators }: Deployment): () => Promise<readonly string[]> {
+/** Whether callers are admitted. */
+function refusalIn({ config, operators }: Deployment): RefusalOf {
   const listed = config.BLOCKED_CALLERS ?? [];
   const load = operators && (() => operators().settings());
   const settings = new OperatorSettings(load, listed, SETTINGS_CACHE_MS);
-  return async () => (await settings.get()).blocked;
+  const blocked = blockedCallers(config.auth, async () => (await settings.get()).blocked);
+  return refusalBy([blocked, listedCallers(config.auth)]);
 }
 
 /** Stores of the caller for jobs that the object itself starts. `isOwn`: for the deployment's own work, which no quota counts. */
@@ -229,13 +228,6 @@ function storesOf(record: JobRecord, { config, client, operators }: Deployment):
     const store = RemoteStore.of(endpointOf(config), definitions.jobs, features, { records, client });
     return store.as({ key: record.key }, crypto.randomUUID());
   };
-}
-
-/** Why a caller may not have subscriptions; undefined if it may. */
-function denialOf({ id, label }: Caller, blocked: readonly string[], { auth }: Config): string | undefined {
-  if (isBlocked({ id, label }, blocked)) return "the caller is blocked";
-  const isGone = auth.AUTH_MODE === "bearer" && !auth.BEARER_TOKENS.some(({ name }) => name === label);
-  return isGone || auth.AUTH_MODE === "none" ? "the caller has no token any more" : undefined;
 }
 
 /** Whether the Resonate server is on this machine or its network. */

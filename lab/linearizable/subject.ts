@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { startStandaloneServer } from "../../test/support/standalone-server.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { type LogLine, type Program, run, until } from "../../testing/stack/program.ts";
-import { startRealServer } from "../servers/real-server.ts";
 import { CLOCK_PATH } from "./clock/held-date.ts";
 
 export interface Answer {
@@ -47,7 +47,7 @@ export function givenServer(url: string): Subject {
 export async function startRelease(program: string): Promise<Subject> {
   const data = mkdtempSync(join(tmpdir(), "linearizable-"));
   const port = await freePort();
-  const start = () => startRealServer(program, data, port);
+  const start = () => startStandaloneServer(program, data, port);
   let server = await start();
   const machineClock = givenServer(server.url);
   return Object.assign(machineClock, {

@@ -8,13 +8,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { execa } from "execa";
-import { startRealServer } from "./real-server.ts";
+import { startStandaloneServer } from "../../test/support/standalone-server.ts";
 
 const SUITES = [
   ...["e2e", "tasks", "worker", "sdks", "operate", "contract", "server/differential", "server/standalone-differential"],
   ...["cli/keys", "cli/operate"],
 ];
-const ARGS = ["--project", "system", ...SUITES.map((name) => `test/${name}`)];
+const ARGS = ["--project", "core", "--project", "system", ...SUITES.map((name) => `test/${name}`)];
 
 /** Runs the suites with these variables; resolves with whether all tests passed. */
 async function passes(name: string, env: Record<string, string>): Promise<boolean> {
@@ -38,7 +38,7 @@ for (const program of servers) {
     continue;
   }
   const data = await mkdtemp(join(tmpdir(), "servers-"));
-  await using server = await startRealServer(path, data);
+  await using server = await startStandaloneServer(path, data);
   if (!(await passes(program, { RESONATE_URL: server.url, RESONATE_BIN: path }))) failed.push(program);
   await rm(data, { recursive: true, force: true });
 }

@@ -1,6 +1,6 @@
 import { type FC, useEffect, useState } from "hono/jsx/dom";
 import { useAction } from "../lib/components.tsx";
-import { type Action, type ActionState, act, type Filter, type FoundJob, jobs as findJobs } from "./requests.ts";
+import { type Action, type ActionState, act, type Filter, type Preview, preview } from "./requests.ts";
 
 export const jobLink = (job: string) => `#job=${encodeURIComponent(job)}`;
 
@@ -28,21 +28,13 @@ export const Act: FC<{ action: Action; words: string; onDone?(): void }> = ({ ac
   );
 };
 
-/** The jobs of a filter. `readAt`: the time of the request; jobs that change after it are left out of actions. */
-interface Matches {
-  jobs: FoundJob[];
-  count: number;
-  readAt: number;
-}
-
 /** An action on many jobs. Shows their number and the jobs before the user acts. */
 export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone }) => {
-  const [matches, setMatches] = useState<Matches | undefined>(undefined);
+  const [matches, setMatches] = useState<Preview | undefined>(undefined);
   const [state, setState] = useState<ActionState | undefined>(undefined);
   const { attempt, problem } = useAction();
   useEffect(() => {
-    const readAt = Date.now();
-    void attempt(async () => setMatches({ ...(await findJobs({ ...filter, until: readAt })), readAt }));
+    void attempt(async () => setMatches(await preview(filter)));
   }, []);
   const run = async (action: Action) => {
     await attempt(async () => setState(await act(action, setState)));
@@ -50,7 +42,7 @@ export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone })
   };
   if (problem) return problem;
   if (!matches) return <p class="muted">…</p>;
-  const words = wordsFor(matches);
+  const words = wordsFor(matches.count);
   return (
     <section class="card" aria-label="The jobs">
       <h2>
@@ -71,18 +63,18 @@ export const Bulk: FC<{ filter: Filter; onDone(): void }> = ({ filter, onDone })
   );
 };
 
-const wordsFor = ({ count }: Matches) => `${count} ${count === 1 ? "job" : "jobs"}`;
+const wordsFor = (count: number) => `${count} ${count === 1 ? "job" : "jobs"}`;
 
 interface BulkActionProps {
   filter: Filter;
-  matches: Matches;
+  matches: Preview;
   run(action: Action): void;
 }
 
 const BulkActions: FC<BulkActionProps> = ({ filter, matches, run }) => {
   const isFailed = (filter.state ?? "failed") === "failed";
-  const target = { filter: { ...filter, until: matches.readAt } };
-  const words = wordsFor(matches);
+  const target = { preview: matches.preview };
+  const words = wordsFor(matches.targets);
   return (
     <p class="actions">
       {(isFailed || filter.state === "blocked") && (
@@ -109,7 +101,7 @@ const BulkActions: FC<BulkActionProps> = ({ filter, matches, run }) => {
   );
 };
 
-const MatchTable: FC<{ matches: Matches }> = ({ matches: { jobs, count } }) => (
+const MatchTable: FC<{ matches: Preview }> = ({ matches: { jobs, count } }) => (
   <>
     <table class="jobs">
       <tbody>

@@ -1,17 +1,17 @@
 /** The requests of the operators' page to the edge. */
-import type { Action, ActionState, AuditEntry, Filter, OneJob, Overview, Span } from "../../core/jobs/index.ts";
+import type {
+  Action,
+  ActionState,
+  AuditEntry,
+  Filter,
+  OneJob,
+  Overview,
+  Preview,
+  Span,
+} from "../../core/jobs/index.ts";
 import { json, openSession } from "../lib/server.ts";
 
-export type { Action, ActionState, AuditEntry, Filter, Overview, Span };
-
-/** A job that a filter finds. `at` is in milliseconds since the epoch. */
-export interface FoundJob {
-  job: string;
-  kind: string;
-  state: string;
-  says: string;
-  at: number;
-}
+export type { Action, ActionState, AuditEntry, Filter, Overview, Preview, Span };
 
 /** What workers have reported about a job. */
 interface JobReports {
@@ -24,8 +24,14 @@ export type ReportedJob = OneJob & JobReports;
 const get = async <T>(path: string, query: object = {}): Promise<T> =>
   json(await fetch(`/operate/${path}?${new URLSearchParams(JSON.parse(JSON.stringify(query)))}`));
 
+const post = async <T>(path: string, body: object): Promise<T> => {
+  const headers = { "content-type": "application/json" };
+  return json(await fetch(`/operate/${path}`, { method: "POST", headers, body: JSON.stringify(body) }));
+};
+
 export const overview = (span: Span) => get<Overview & { who: string }>("overview", { span });
-export const jobs = (filter: Filter) => get<{ jobs: FoundJob[]; count: number }>("jobs", filter);
+/** The jobs of a filter, for an action on exactly these. */
+export const preview = (filter: Filter) => post<Preview>("preview", filter);
 export const job = (name: string, values: boolean) =>
   get<ReportedJob>("job", { job: name, ...(values && { values: "1" }) });
 export const auditLog = (before?: number) => get<{ entries: AuditEntry[] }>("audit-log", { before });
@@ -33,10 +39,7 @@ const stateOf = (n: number) => get<ActionState>("action", { n });
 
 /** Requests an action, and waits until it is over. */
 export async function act(action: Action, onProgress: (state: ActionState) => void = () => {}): Promise<ActionState> {
-  const headers = { "content-type": "application/json" };
-  let state: ActionState = await json(
-    await fetch("/operate/act", { method: "POST", headers, body: JSON.stringify(action) }),
-  );
+  let state = await post<ActionState>("act", action);
   while (!state.is_over) {
     onProgress(state);
     await new Promise((resolve) => setTimeout(resolve, 1_000));

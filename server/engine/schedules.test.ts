@@ -33,7 +33,7 @@ const schedule = (id: string, options: object = {}) => ({
   ...options,
 });
 
-test("a schedule whose promises would be too large is refused, and one just below the limits fires", () => {
+test("a schedule whose promises would be too large, or whose times are random, is refused, and one just below the limits fires", () => {
   const engine = new Engine(store);
   const create = (data: ReturnType<typeof schedule>) =>
     store.transaction(() => engine.apply(NOW, { kind: "schedule.create", head, data })).response.head.status;
@@ -42,7 +42,9 @@ test("a schedule whose promises would be too large is refused, and one just belo
   expect(create(schedule("\u{20ac}".repeat(400_000), { promiseId: "a" }))).toBe(413);
   expect(create(schedule("x".repeat(1_000), { promiseId: "{{.id}}".repeat(11) }))).toBe(400);
   expect(create(schedule("x".repeat(100_000), { promiseId: "{{.id}}".repeat(100_000) }))).toBe(400);
+  expect(create(schedule("hashed", { cron: "H * * * *" }))).toBe(400);
   expect(store.ids("schedules", "")).toEqual([]);
+  expect(create(schedule("named", { cron: "0 0 * * THU" }))).toBe(200);
   expect(create(schedule("\u0001".repeat(9_900), data(900_000)))).toBe(200);
   expect(store.transaction(() => engine.tick(NOW + MINUTE_MS)).changes).not.toEqual([]);
   expect(store.ids("promises", "")).toHaveLength(1);

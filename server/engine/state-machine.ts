@@ -447,7 +447,11 @@ function timedOutState(tags: Record<string, string> | undefined): SettledState {
 
 const utf8 = new TextEncoder();
 
+/** `H`, for which the library takes a random value at each reading. Names of days have the letter too. */
+const RANDOM_PATTERN = /(?<![a-z])h(?![a-z])/i;
+
 function nextRun(cron: string, after: number): number | undefined {
+  if (RANDOM_PATTERN.test(cron)) return undefined;
   try {
     return CronExpressionParser.parse(cron, { currentDate: new Date(after), tz: "UTC" })
       .next()

@@ -57,7 +57,6 @@ describe("routes", () => {
     ["GET", "/assets/none.js"],
     ["GET", "/assets/..%2Fpackage.json"],
     ["POST", "/"],
-    ["GET", "/mcp/"],
     ["POST", "/mcp/x"],
     ["POST", "/health"],
     ["GET", "/pages/none"],
@@ -67,7 +66,7 @@ describe("routes", () => {
     expect([response.status, await response.json()]).toEqual([404, { error: expect.stringContaining("/mcp") }]);
   });
 
-  test.each(["GET", "DELETE", "PUT"])("%s /mcp is not allowed: there are no sessions", async (method) => {
+  test.each(["GET", "DELETE", "PUT"])("%s /mcp is not allowed: a session is an id alone", async (method) => {
     for (const headers of [{ accept: "text/event-stream" }, { "mcp-protocol-version": "2026-07-28" }]) {
       const response = await fetch(stack.url, { method, headers });
       expect([response.status, response.headers.get("allow")]).toEqual([405, "POST"]);
@@ -104,9 +103,13 @@ describe.each(eras)("a wrong request of revision %s:", (_era, { headers, params 
     expect(response.status).toBe(413);
   });
 
-  test("a body that is too large is read to its end before the refusal, for clients that send everything first", async () => {
+  test.each([
+    ["is too large", 413, 1_000_000, {}],
+    ["comes from a foreign origin", 403, 225_000, { origin: "https://elsewhere.example" }],
+  ])("a body that %s is read to its end before the refusal", async (_why, status, part, more) => {
     const socket = createConnection(Number(new URL(stack.url).port), "127.0.0.1");
-    const head = Object.entries({ ...headers("tools/list"), host: "127.0.0.1", "content-length": "4000000" });
+    const length = { host: "127.0.0.1", "content-length": String(4 * part) };
+    const head = Object.entries({ ...headers("tools/list"), ...length, ...more });
     const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join("");
     const send = (data: string) =>
       new Promise<void>((resolve, reject) => {
@@ -117,11 +120,11 @@ describe.each(eras)("a wrong request of revision %s:", (_era, { headers, params 
     for (let sent = 0; sent < 4; sent += 1) {
       // Sends slowly, as over a network.
       await new Promise((resolve) => setTimeout(resolve, 100));
-      await send("x".repeat(1_000_000));
+      expect(socket.bytesRead, "answered before everything was sent").toBe(0);
+      await send("x".repeat(part));
     }
-    expect(socket.bytesRead, "answered before everything was sent").toBe(0);
     const [answer] = (await once(socket, "data")) as [Buffer];
-    expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer.toString()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     socket.destroy();
   });
 

@@ -324,7 +324,7 @@ describe("a request meant to trip the server", () => {
   test.each([
     ["resources/read", '{"uri":{"toString":1}}', "uri"],
     ["resources/read", "{}", "uri"],
-    ["resources/list", '{"cursor":[]}', "cursor"],
+    ["resources/list", '{"cursor":[1]}', "cursor"],
     [
       "initialize",
       '{"protocolVersion":1,"capabilities":{},"clientInfo":{"name":"a","version":"1"}}',

@@ -89,20 +89,21 @@ test("a caller or a kind is paused while others go on, and the jobs held back en
   expect((await operator.get("overview")).kinds_paused).toEqual([]);
 });
 
-test("many jobs of a caller are cancelled by a filter, which without --apply only counts them", async () => {
+test("many jobs of a caller are cancelled by a filter, which first counts them, and then by the number of the count", async () => {
   const names = await Promise.all(Array.from({ length: 12 }, (_, i) => timer(bob(), `long ${i}`, 3_600)));
   const other = await timer(ada(), "long", 3_600);
   const filter = ["--state", "sleeping", "--kind", "timer", "--caller", "bob"];
   const count = async () => JSON.parse(await operate("jobs", ...filter, "--json")).count;
   await until("all to sleep", async () => (await count()) === names.length);
   const preview = await operate("cancel", ...filter);
-  expect(preview).toMatch(/^12 jobs\n[\s\S]*timer_long 11[\s\S]*\nNothing was done\. Add --apply\.\n$/);
+  expect(preview).toMatch(/^12 jobs\n[\s\S]*timer_long 11[\s\S]*\nNothing was done\. Do it: cancel --apply \d+\n$/);
   const statuses = async (caller: Caller, job_names: string[]) =>
     new Set(
       (await caller.call("probe_status", { job_names })).statuses.map(({ status }: { status: string }) => status),
     );
   expect(await statuses(bob(), names)).toEqual(new Set(["running"]));
-  expect(JSON.parse(await operate("cancel", ...filter, "--apply", "--json"))).toMatchObject({ total: 12, done: 12 });
+  const n = /--apply (\d+)/.exec(preview)?.[1] ?? "";
+  expect(JSON.parse(await operate("cancel", "--apply", n, "--json"))).toMatchObject({ total: 12, done: 12 });
   expect(await statuses(bob(), names)).toEqual(new Set(["cancelled"]));
   expect(await statuses(ada(), [other])).toEqual(new Set(["running"]));
   expect(await count()).toBe(0);
@@ -168,7 +169,11 @@ test("the exported audit log has callers' cancellations and answers by job, and 
   expect(entries).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ who: "olga", what: "pause", about: { of: { caller: "ada" } } }),
-      expect.objectContaining({ who: "olga", what: "cancel", about: expect.objectContaining({ count: 12 }) }),
+      expect.objectContaining({
+        who: "olga",
+        what: "cancel",
+        about: expect.objectContaining({ filter: { state: "sleeping", kind: "timer", caller: "bob" }, count: 12 }),
+      }),
       expect.objectContaining({ who: "ada", what: "tasks/update", about: { jobs: '["confirm_delete_trailed"]' } }),
       expect.objectContaining({ who: "ada", what: "tasks/cancel", about: { jobs: '["confirm_delete_left"]' } }),
       expect.objectContaining({
@@ -201,7 +206,7 @@ test("each action that the edge's death interrupts is both done and in the audit
     { do: "pause", of: { caller: "dan" } },
     { do: "pause", of: { kind: "weather_data" } },
     { do: "stop-starts" },
-    { do: "block", caller: "mallory" },
+    { do: "block", caller: "bob" },
   ].map((action) => operator.act(action).catch(() => {}));
   await until("one action to be in the audit log", async () => (await since()).entries.length > 0);
   await stack.edge.kill();
@@ -225,7 +230,7 @@ test("each action that the edge's death interrupts is both done and in the audit
   expect(paused.callers.includes(key)).toBe(noted("pause", "dan"));
   expect(kinds_paused.includes("weather_data")).toBe(noted("pause", "weather_data"));
   expect(settings.starts_stopped).toBe(noted("stop-starts"));
-  expect(settings.blocked.includes("mallory")).toBe(noted("block"));
+  expect(settings.blocked.includes("bob")).toBe(noted("block"));
   const { statuses } = await dan.call("probe_status", { job_names: names });
   const outcomes = new Set(statuses.map(({ status }: { status: string }) => status));
   expect(outcomes).toEqual(new Set([said.includes("cancel") ? "cancelled" : "running"]));

@@ -57,7 +57,8 @@ test("in an incident, failures are grouped by reason, can be examined, and are a
   expect(await (await fetch(`${stack.origin}/operate/metrics`)).text()).toContain('durable_alert{name="jobs-fail"} 1');
 
   stack.archive.control.clear();
-  const state = await operator.act({ do: "retry", filter, from: "last" });
+  const { preview } = await operator.post("preview", filter);
+  const state = await operator.act({ do: "retry", preview, from: "last" });
   expect(state).toMatchObject({ total: names.length });
   const again = names.map((name) => `${name}~2`);
   const { results } = await caller.call("await_result", { job_names: again });
@@ -134,7 +135,8 @@ test("an action that the edge's death interrupts is finished when the edge is ba
   );
   stack.archive.control.clear();
   const { entries } = await operator.get("audit-log", { limit: "1" });
-  const acting = operator.act({ do: "retry", filter: {}, from: "start" }).catch(() => {});
+  const { preview } = await operator.post("preview", {});
+  const acting = operator.act({ do: "retry", preview, from: "start" }).catch(() => {});
   await until("it to be noted", async () => {
     const { entries: now } = await operator.get("audit-log", { limit: "1" });
     return now[0].n > entries[0].n || undefined;

@@ -34,6 +34,8 @@ export function operatorAt(origin: string, token?: string) {
     token,
     get: async (path: string, query: Record<string, string> = {}) =>
       json(await fetch(`${origin}/operate/${path}?${new URLSearchParams(query)}`, { headers })),
+    post: async (path: string, body: object) =>
+      json(await fetch(`${origin}/operate/${path}`, { method: "POST", headers, body: JSON.stringify(body) })),
     act: async (action: object) =>
       json(await fetch(`${origin}/operate/act`, { method: "POST", headers, body: JSON.stringify(action) })),
   };

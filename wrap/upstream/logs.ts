@@ -16,25 +16,25 @@ export interface LogMessage {
 
 const isLevel = (value: unknown): value is string => typeof value === "string" && LOG_LEVELS.includes(value);
 
-/** The levels that clients of the 2025 revisions have set, by client. The edge has no sessions, so each isolate remembers its own. */
+/** The levels that clients of the 2025 revisions have set, by session. Nothing of a session is stored: each isolate remembers its own. */
 const levels = new Map<string, string>();
-const MAX_CLIENTS = 1_000;
+const MAX_SESSIONS = 1_000;
 
 /** `logging/setLevel`. @throws {ProtocolError} */
-export async function setLevel({ level }: Record<string, unknown>, { client }: CallContext): Promise<object> {
+export async function setLevel({ level }: Record<string, unknown>, { session }: CallContext): Promise<object> {
   if (!isLevel(level)) throw new ProtocolError(ErrorCode.InvalidParams, `level: accepted are ${LOG_LEVELS.join(", ")}`);
-  if (client !== undefined) {
-    levels.delete(client);
-    levels.set(client, level);
-    for (const first of levels.keys()) if (levels.size > MAX_CLIENTS) levels.delete(first);
+  if (session !== undefined) {
+    levels.delete(session);
+    levels.set(session, level);
+    for (const first of levels.keys()) if (levels.size > MAX_SESSIONS) levels.delete(first);
   }
   return {};
 }
 
 /** The lowest level that the caller has asked for; undefined if it receives no messages. */
-export function levelFor({ client = "", logLevel, notify }: CallContext): string | undefined {
+export function levelFor({ session = "", logLevel, notify }: CallContext): string | undefined {
   if (!notify) return undefined;
-  return isLevel(logLevel) ? logLevel : levels.get(client);
+  return isLevel(logLevel) ? logLevel : levels.get(session);
 }
 
 /** Sends the client the messages that came with a result. */

@@ -1,10 +1,10 @@
 /** Makes calls for the edge before they become jobs: see `../at-once.ts`. */
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { json } from "node:stream/consumers";
+import { text } from "node:stream/consumers";
 import { HOUR, type Log, type Step } from "../../core/author/index.ts";
 import { machineClock } from "../../core/engine/index.ts";
-import { within } from "../../core/resonate/index.ts";
+import { parseExact, within } from "../../core/resonate/index.ts";
 import { type CallToolResult, sizeOf } from "../../core/tools/index.ts";
 import { type CallState, SEND_RECORD_HEADER, type WorkerEndpoint } from "../at-once.ts";
 import { CallArgs, type SendRecord } from "../call-job.ts";
@@ -49,7 +49,7 @@ export function serveCalls({ url, token }: WorkerEndpoint, callee: Callee): void
 }
 
 async function answer(callee: Callee, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { job, args, until } = (await json(request)) as { job: string; args?: unknown; until?: number };
+  const { job, args, until } = parseExact(await text(request)) as { job: string; args?: unknown; until?: number };
   if (args === undefined) {
     callee.server.calls.of(job)?.request.cancel("the job was cancelled");
     return void response.writeHead(204).end();

@@ -1,5 +1,5 @@
 /** Reads a server's description of itself and its lists. */
-import { within } from "../../core/resonate/index.ts";
+import { rounded, within } from "../../core/resonate/index.ts";
 import { type ListEntry, type Lists, MAX_INSTRUCTIONS_CHARACTERS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { Connection } from "./connection/connection.ts";
 import { EntryList, type Noun } from "./entry-list.ts";
@@ -75,7 +75,7 @@ async function readList(
   let cursor: unknown;
   for (let page = 0; !list.isFull && page < MAX_PAGES; page++) {
     const request = connection.request(method, cursor === undefined ? {} : { cursor });
-    const result = await within(request.result, timeout);
+    const result = rounded(await within(request.result, timeout));
     if (!result) {
       request.cancel("it took too long");
       throw new PageTimeout(`it was not answered within ${timeout / 1_000} s`);

@@ -1,7 +1,7 @@
 /** `ctx.emit` and `ctx.event`: partial results and events, which are the outputs of a job. */
 import { NondeterminismError } from "../../author/context.ts";
 import { EVENT, LEFT_OUT } from "../../author/event.ts";
-import { storable } from "../../author/values.ts";
+import { storable, UnstorableValue } from "../../author/values.ts";
 import { outputId } from "../../resonate/ids.ts";
 import { bytesIn } from "../../resonate/size.ts";
 import { outside } from "../guard/guard.ts";
@@ -31,7 +31,7 @@ export function event(scope: Scope, name: string, payload: unknown): Promise<voi
     }
     const stored = checkedPayload(payload, "ctx.event", MAX_PAYLOAD_LENGTH);
     const { error } = outside(() => defined.payload.safeParse(stored));
-    if (error) throw new NondeterminismError(`ctx.event("${name}"): its payload does not fit: ${error.message}`);
+    if (error) throw new UnstorableValue(`ctx.event("${name}"): its payload does not fit: ${error.message}`);
     commands.events += 1;
     append(scope, command, { [EVENT]: name, payload: stored });
   });
@@ -54,11 +54,11 @@ function append(scope: Scope, command: Command, value: unknown): void {
   command.work = { do: "attempt", fn, options: REQUEST_OPTIONS };
 }
 
-/** The stored form of a value. @throws {NondeterminismError} if JSON cannot hold it, or it is too long */
+/** The stored form of a value. @throws {UnstorableValue} if JSON cannot hold it, or it is too long */
 function checkedPayload(value: unknown, call: "ctx.emit" | "ctx.event", maxLength: number): unknown {
   const stored = storable(value, `${call}: its value`);
   const length = JSON.stringify(stored)?.length;
   if (length !== undefined && length <= maxLength) return stored;
   const got = length === undefined ? "nothing" : `${length} characters of JSON`;
-  throw new NondeterminismError(`${call} takes a value of up to ${maxLength} characters of JSON, and got ${got}`);
+  throw new UnstorableValue(`${call} takes a value of up to ${maxLength} characters of JSON, and got ${got}`);
 }

@@ -1,6 +1,7 @@
 /** A context as its calls use it: that of the function, or of an item or a branch. Calls become commands here. */
 import { type Context, type Log, type Metrics, NondeterminismError } from "../../author/context.ts";
 import { sourceLine } from "../../author/source-line.ts";
+import { UnstorableValue } from "../../author/values.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import type { Lease } from "../job-lease.ts";
@@ -118,7 +119,9 @@ export class Scope {
         prepare(command);
       } catch (error) {
         if (command) commands.close(command);
-        reject(error instanceof NondeterminismError ? pass.ruleBroken(error.message) : error);
+        if (error instanceof UnstorableValue) pass.unstorable ??= error;
+        const isRule = error instanceof NondeterminismError && !(error instanceof UnstorableValue);
+        reject(isRule ? pass.ruleBroken(error.message) : error);
       }
     });
     const outcome = map ? mapped(result, map as (value: unknown) => T) : result;

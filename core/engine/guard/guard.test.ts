@@ -20,6 +20,18 @@ const calls: Record<string, [call: () => unknown, words: RegExp]> = {
   "Date.now": [() => Date.now(), /^Date\.now\(\) was called .* Write ctx\.now\(\)/],
   "new Date": [() => new Date(), /^new Date\(\) was called .* Write ctx\.now\(\).*: new Date\(ctx\.now\(\)\)/],
   "Date called": [() => Date(), /^Date\(\) was called/],
+  "performance.timeOrigin": [() => performance.timeOrigin, /^performance\.timeOrigin was read .* Write ctx\.now\(\)/],
+  "performance.toJSON": [() => performance.toJSON(), /^performance\.toJSON\(\) was called/],
+  "process.uptime": [() => process.uptime(), /^process\.uptime\(\) was called/],
+  "DateTimeFormat.format": [
+    () => new Intl.DateTimeFormat("en").format(),
+    /^Intl\.DateTimeFormat\(\)\.format\(\) was called .* Write ctx\.now\(\).*: format\(ctx\.now\(\)\)/,
+  ],
+  "DateTimeFormat.format, handed on": [
+    () => [undefined].map(new Intl.DateTimeFormat("en").format as never),
+    /^Intl\.DateTimeFormat\(\)\.format\(\) was called/,
+  ],
+  "DateTimeFormat.formatToParts": [() => new Intl.DateTimeFormat("en").formatToParts(), /^Intl\.DateTimeFormat/],
   "performance.now": [() => performance.now(), /^performance\.now\(\) was called .* Write ctx\.now\(\)/],
   hrtime: [() => process.hrtime(), /^process\.hrtime\(\) was called/],
   "hrtime.bigint": [() => process.hrtime.bigint(), /^process\.hrtime\.bigint\(\) was called/],
@@ -28,6 +40,15 @@ const calls: Record<string, [call: () => unknown, words: RegExp]> = {
   getRandomValues: [() => crypto.getRandomValues(new Uint8Array(1)), /^crypto\.getRandomValues\(\) was called/],
   fetch: [() => void fetch("data:,x"), /^fetch was called .* Write await ctx\.step\("fetch", /],
   setTimeout: [() => setTimeout(() => {}, 1), /^setTimeout was called .* Write await ctx\.sleep\("a while", ms\)/],
+  setImmediate: [() => setImmediate(() => {}), /^setImmediate was called .* Write await ctx\.sleep/],
+  "AbortSignal.timeout": [
+    () => AbortSignal.timeout(1),
+    /^AbortSignal\.timeout\(\) was called .* Write await ctx\.timeout/,
+  ],
+  "subtle.generateKey": [
+    () => crypto.subtle.generateKey({ name: "AES-GCM", length: 128 }, false, ["encrypt"]),
+    /^crypto\.subtle\.generateKey\(\) was called/,
+  ],
   setInterval: [() => setInterval(() => {}, 1), /^setInterval was called .* Write await ctx\.until/],
 };
 
@@ -88,6 +109,10 @@ test("dates made from values are allowed, and the log and the engine are not gua
     class Day extends Date {}
     const dates = [new Date(0), new Date("1970-01-01"), new Date(1970, 0, 1), new Day(0)];
     const isDate = dates.every((date) => date instanceof Date) && dates[0]?.constructor === Date;
+    const inWords = new Intl.DateTimeFormat("en", { timeZone: "UTC" });
+    const { format } = inWords;
+    if (format(0) !== "1/1/1970" || inWords.formatToParts(0).length !== 5) throw new Error("not formatted");
+    if (inWords.format !== format) throw new Error("another function");
     return [isDate, dates[0]?.getTime(), dates[3] instanceof Day, Date.UTC(1970, 0, 1), Date.name, Date.length];
   };
   const outcome = await new SimulatedJob(fn, { log }).toEnd();
@@ -264,9 +289,11 @@ test.each<[call: string, make: (ctx: Context) => Promise<unknown>, words: RegExp
 
 test("globals are replaced only once", async () => {
   await new SimulatedJob(async () => 1).toEnd();
+  const getter = Object.getOwnPropertyDescriptor(Intl.DateTimeFormat.prototype, "format")?.get;
   const before = [Date, fetch, setTimeout, Date.now, process.hrtime];
   await new SimulatedJob(async () => 1).toEnd();
   expect([Date, fetch, setTimeout, Date.now, process.hrtime]).toEqual(before);
+  expect(Object.getOwnPropertyDescriptor(Intl.DateTimeFormat.prototype, "format")?.get).toBe(getter);
 });
 
 // --- partial results --------------------------------------------------------------------------------------------------

@@ -37,36 +37,63 @@ export const outside = <T>(fn: () => T): T => (passStorage?.getStore() ? passSto
 /** The pass that the current code belongs to. */
 export const currentPass = (): GuardedPass | undefined => passStorage?.getStore();
 
-function refuse(what: string, instead: string): void {
+function refuse(what: string, instead: string, verb = "called"): void {
   const pass = passStorage?.getStore();
   if (!pass?.isOpen) return;
-  throw pass.ruleBroken(`${what} was called outside of a step${sourceLine()}. ${instead}`);
+  throw pass.ruleBroken(`${what} was ${verb} outside of a step${sourceLine()}. ${instead}`);
 }
 
 const USE_NOW = "Write ctx.now(), which gives the same time when the function runs again";
+const USE_DATE = `${USE_NOW}: format(ctx.now())`;
 const USE_RANDOM = "Write ctx.random() or ctx.uuid(), which give the same when the function runs again, or use a step";
 const USE_UUID = "Write ctx.uuid(), which gives the same when the function runs again";
 const USE_STEP =
   'It would be sent again in each replay. Write await ctx.step("fetch", ({ signal }) => fetch(url, { signal }))';
 const USE_SLEEP = 'Write await ctx.sleep("a while", ms); a step may use timers';
+const USE_TIMEOUT = "Write await ctx.timeout(ms, async (ctx) => …); a step may use timers";
 const USE_UNTIL = 'Write await ctx.until("done", { every: ms }, () => …); a step may use timers';
 
 type Methods = Record<string, unknown>;
-const globals = globalThis as unknown as Methods & { Date: DateConstructor; process?: Methods };
+const globals = globalThis as unknown as Methods & {
+  Date: DateConstructor;
+  Temporal?: { Now: unknown };
+  crypto?: Methods;
+  performance?: Methods;
+  process?: Methods;
+};
 
-/** The guarded methods, besides the constructor `Date`: the owner, the name, the call, and what to write instead. */
-const targets = (): [owner: unknown, name: string, what: string, instead: string][] => [
+/** The methods of `Temporal.Now` that read the time. */
+const NOW_METHODS = ["instant", "plainDateISO", "plainDateTimeISO", "plainTimeISO", "zonedDateTimeISO"];
+
+type Target = [owner: unknown, name: string, what: string, instead: string, refuses?: (args: unknown[]) => boolean];
+
+/**
+ * The guarded methods, besides the constructor `Date`: the owner, the name, the call, what to write instead, and which calls are
+ * refused if not all are.
+ */
+const targets = (): Target[] => [
   [globals.Date, "now", "Date.now()", USE_NOW],
   [Math, "random", "Math.random()", USE_RANDOM],
   [globals.crypto, "randomUUID", "crypto.randomUUID()", USE_UUID],
   [globals.crypto, "getRandomValues", "crypto.getRandomValues()", USE_RANDOM],
+  [globals.crypto?.subtle, "generateKey", "crypto.subtle.generateKey()", "Use a step"],
   [globals.performance, "now", "performance.now()", USE_NOW],
+  [globals.performance, "toJSON", "performance.toJSON()", USE_NOW],
+  [Intl.DateTimeFormat.prototype, "formatToParts", "Intl.DateTimeFormat().formatToParts()", USE_DATE, isWithoutDate],
+  ...NOW_METHODS.map((name): Target => [globals.Temporal?.Now, name, `Temporal.Now.${name}()`, USE_NOW]),
   [globals, "fetch", "fetch", USE_STEP],
   [globals, "setTimeout", "setTimeout", USE_SLEEP],
   [globals, "setInterval", "setInterval", USE_UNTIL],
+  [globals, "setImmediate", "setImmediate", USE_SLEEP],
+  [globals.scheduler, "wait", "scheduler.wait()", USE_SLEEP],
+  [globals.AbortSignal, "timeout", "AbortSignal.timeout()", USE_TIMEOUT],
   [globals.process?.hrtime, "bigint", "process.hrtime.bigint()", USE_NOW],
   [globals.process, "hrtime", "process.hrtime()", USE_NOW],
+  [globals.process, "uptime", "process.uptime()", USE_NOW],
 ];
+
+/** Without a date, one is formatted: the present. */
+const isWithoutDate = ([date]: unknown[]): boolean => date === undefined;
 
 /** The functions that have replaced a global, so that nothing is guarded twice. */
 const guards = new WeakSet<object>();
@@ -79,6 +106,7 @@ function guardAll(): void {
   if (replacements.length > 0 && replacements.every(isUnchanged)) return;
   guardDate();
   for (const target of targets()) guard(...target);
+  guardGetters();
   replacements = [[globals, "Date"] as const, ...targets()].flatMap(([of, name]) => {
     const owner = of as Methods | undefined;
     return owner ? { owner, name, method: owner[name] } : [];
@@ -86,17 +114,49 @@ function guardAll(): void {
 }
 
 /** Guards a method, if there is one that is not guarded yet. */
-function guard(of: unknown, name: string, what: string, instead: string): void {
+function guard(...[of, name, what, instead, refuses]: Target): void {
   const owner = of as Methods | undefined;
   const method = owner?.[name];
   if (!owner || typeof method !== "function" || guards.has(method)) return;
   const call = method as (...args: unknown[]) => unknown;
   function guardedMethod(this: unknown, ...args: unknown[]): unknown {
-    refuse(what, instead);
+    if (!refuses || refuses(args)) refuse(what, instead);
     // Most calls have no arguments, and a job makes hundreds of them: `Reflect.apply` is slower.
     return args.length === 0 ? call.call(this) : Reflect.apply(call, this, args);
   }
   replace(owner, name, method, guardedMethod);
+}
+
+/** Guards what is computed when it is read. A test's fake clock that replaces it replaces methods as well. */
+function guardGetters(): void {
+  guardGetter(Object.getPrototypeOf(globals.performance ?? {}), "timeOrigin", (read) => {
+    refuse("performance.timeOrigin", USE_NOW, "read");
+    return read();
+  });
+  const formats = new WeakMap<object, unknown>();
+  guardGetter(Intl.DateTimeFormat.prototype, "format", (read) => {
+    const format = read() as (date?: unknown) => string;
+    const guarded = formats.get(format) ?? guardedFormat(format);
+    formats.set(format, guarded);
+    return guarded;
+  });
+}
+
+const guardedFormat = (format: (date?: unknown) => string) => (date?: unknown) => {
+  if (date === undefined) refuse("Intl.DateTimeFormat().format()", USE_DATE);
+  return format(date);
+};
+
+/** Has a property of a prototype read by `guarded`, if there is one that is not guarded yet. */
+function guardGetter(owner: object, name: string, guarded: (read: () => unknown) => unknown): void {
+  const descriptor = Object.getOwnPropertyDescriptor(owner, name);
+  const read = descriptor?.get;
+  if (!read || guards.has(read)) return;
+  function get(this: unknown): unknown {
+    return guarded(() => read?.call(this));
+  }
+  guards.add(get);
+  Object.defineProperty(owner, name, { ...descriptor, get });
 }
 
 /** Guards `Date`, except for `new Date(value)`, which is the same each time. */

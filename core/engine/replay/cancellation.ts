@@ -4,7 +4,7 @@
  * leaves their outcomes in promises of their own ({@link Lease.leave}), which the clean-up waits for.
  */
 import { SECOND } from "../../author/context.ts";
-import { fromBase64 } from "../../resonate/base64.ts";
+import { decodeStrictly } from "../../resonate/codec.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import type { Clock, Wakeup } from "../clock.ts";
 import { lateOutcomeOf } from "../guard/seeded.ts";
@@ -134,5 +134,5 @@ async function deliverLateOutcomes(
 
 /** The record that a worker left; undefined if the step had no outcome. */
 function entryIn({ state, value }: PromiseRecord): JournalEntry | undefined {
-  return state === "resolved" && value.data ? JSON.parse(fromBase64(value.data)) : undefined;
+  return state === "resolved" ? (decodeStrictly(value) as JournalEntry | undefined) : undefined;
 }

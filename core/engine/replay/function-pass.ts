@@ -35,6 +35,8 @@ export class FunctionPass implements GuardedPass {
   next: { args: unknown } | undefined;
   /** The first rule that the function broke. The job ends with it, even if the function catches it. */
   brokenRule: NondeterminismError | undefined;
+  /** The first value that could not be stored. The function may undo what it has done, and then the job ends with it. */
+  unstorable: NondeterminismError | undefined;
   /** Whether the outcomes that are handed over come from the journal. */
   isReplaying: boolean;
   /** Whether the function knows that its job was cancelled, or that the deadline has come. */

@@ -2,7 +2,7 @@
  * Hands the outcomes in the journal to the function, in their order. Each record is written before its outcome is handed
  * over, so a replay has the same sequence of windows under every timing.
  */
-import { DeadlineExceeded, JobCancelled, JobFailed, TimeoutError } from "../../author/context.ts";
+import { DeadlineExceeded, JobCancelled, JobFailed, NondeterminismError, TimeoutError } from "../../author/context.ts";
 import { fromStored } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
@@ -127,9 +127,10 @@ export class Replay {
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;
-    return this.#settle(command, promise.createdAt, () =>
-      error ? command.reject(fromStored(error, this.#parts.runtime.errors)) : command.resolve(value),
-    );
+    const { pass, runtime } = this.#parts;
+    const failure = error && fromStored(error, runtime.errors);
+    if (failure instanceof NondeterminismError) pass.unstorable ??= failure;
+    return this.#settle(command, promise.createdAt, () => (failure ? command.reject(failure) : command.resolve(value)));
   }
 
   /** Hands over the outcome of a sleep, a question, a callback or another job. */

@@ -3,7 +3,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { NondeterminismError, type Step, type StepOptions } from "../../author/context.ts";
-import { isFinal, storable, toStored } from "../../author/values.ts";
+import { isFinal, storable, toStored, UnstorableValue } from "../../author/values.ts";
 import { type Clock, durationInWords } from "../clock.ts";
 import { type Lease, LeaseLost, leaseOfStep } from "../job-lease.ts";
 import type { JournalWriter } from "../journal-writer.ts";
@@ -70,7 +70,7 @@ async function tryOnce(
       command.isRunning = false;
       return undefined;
     }
-    if (error instanceof NondeterminismError) {
+    if (error instanceof NondeterminismError && !(error instanceof UnstorableValue)) {
       pass.ruleBroken(error.message);
       return undefined;
     }

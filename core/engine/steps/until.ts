@@ -4,7 +4,7 @@
  * however many came before.
  */
 import { NondeterminismError, SECOND } from "../../author/context.ts";
-import { isFinal, storable, toStored } from "../../author/values.ts";
+import { isFinal, storable, toStored, UnstorableValue } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { lookId } from "../../resonate/ids.ts";
 import { durationInWords } from "../clock.ts";
@@ -67,7 +67,7 @@ async function isOverAfter(parts: StepParts, command: Command, check: StepFuncti
     if (error instanceof LeaseLost) throw error;
     if (command.isOver || parts.signal.aborted) return true;
     if (isCutOff(parts)) return false;
-    if (error instanceof NondeterminismError) {
+    if (error instanceof NondeterminismError && !(error instanceof UnstorableValue)) {
       parts.pass.ruleBroken(error.message);
       return true;
     }

@@ -52,6 +52,16 @@ function shortened(value: unknown, max: number, cutTo = max): unknown {
 const AT_ONCE = 8;
 const MAX_OUTPUTS_PER_CALL = 100;
 
+/** Which partial results are wanted. */
+export interface PartialRange {
+  /** How many are known. */
+  from?: number | undefined;
+  /** How many characters of JSON the others may have. */
+  limit: number;
+  /** How many results and events are read at most. */
+  maxOutputs?: number;
+}
+
 /**
  * Returns the partial results after the first `from`: as many as fit into `limit` characters of JSON, but at least one. One that
  * is more than twice as long is cut to its beginning. Undefined if the job has emitted nothing yet.
@@ -59,7 +69,7 @@ const MAX_OUTPUTS_PER_CALL = 100;
 export async function partialOf(
   store: Pick<RemoteStore, "child">,
   id: string,
-  { from = 0, limit }: { from?: number | undefined; limit: number },
+  { from = 0, limit, maxOutputs = MAX_OUTPUTS_PER_CALL }: PartialRange,
   signal?: AbortSignal,
 ): Promise<Partial | undefined> {
   const values: unknown[] = [];
@@ -71,9 +81,9 @@ export async function partialOf(
     ...(more && { more: true as const }),
   });
   let left = limit;
-  for (let n = from + 1; count < MAX_OUTPUTS_PER_CALL; n += AT_ONCE) {
+  for (let n = from + 1; count < maxOutputs; n += AT_ONCE) {
     const outputs = await Promise.all(
-      Array.from({ length: AT_ONCE }, (_, i) => store.child(outputId(id, n + i), signal)),
+      Array.from({ length: Math.min(AT_ONCE, maxOutputs - count) }, (_, i) => store.child(outputId(id, n + i), signal)),
     );
     for (const promise of outputs) {
       if (!promise) return from + count > 0 ? partial(false) : undefined;

@@ -2,6 +2,7 @@ import type { Channel } from "../../resonate/connection/connections.ts";
 import { ResonateRefused, undecryptableIn } from "../../resonate/connection/failures.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import type { DurablePromise } from "../durable-promise.ts";
+import { ReadRoom } from "../read-room.ts";
 import type { RemoteStore } from "../remote-store.ts";
 import type { Settlement } from "../settlements.ts";
 import { followPromises } from "./follow.ts";
@@ -48,12 +49,14 @@ export async function awaitSettled(
   let hasAnswered = false;
   let failure: unknown;
   const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
-    const reads = [...pending].map(async (name) => {
+    const readOne = async (name: string) => {
       const { promise, undecryptable } = await resultOf(read(name), names.length > 1);
       hasAnswered = true;
       settle(name, promise, undecryptable);
-    });
-    await Promise.all(reads);
+      return promise?.characters ?? 0;
+    };
+    // An isolate has no room for a hundred large results at once.
+    await new ReadRoom().read([...pending], readOne, (characters) => characters, { isBinding: false });
     failure = undefined;
   };
   const check = async (channel: Channel | undefined) => {

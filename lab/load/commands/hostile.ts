@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { execa } from "execa";
-import { startRealServer } from "../../servers/real-server.ts";
+import { startStandaloneServer } from "../../../test/support/standalone-server.ts";
 import { runHostile } from "../hostile.ts";
 import { number, summary } from "./tables.ts";
 
@@ -49,7 +49,7 @@ async function passes(kind: string, seconds: number): Promise<boolean> {
     return true;
   }
   const data = await mkdtemp(join(tmpdir(), "hostile-"));
-  await using server = await startRealServer(path, data);
+  await using server = await startStandaloneServer(path, data);
   return await spawn({ RESONATE_URL: server.url }).finally(() => rm(data, { recursive: true, force: true }));
 }
 

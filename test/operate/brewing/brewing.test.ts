@@ -70,8 +70,9 @@ test("the overview shows what jobs wait for and which kinds no worker takes; blo
 
   await becomes("first");
   const blocked = ["retry", "--state", "blocked", "--kind", "brew", "--caller", "ada"];
-  expect(await operate(...blocked)).toMatchObject({ count: 1, jobs: [{ job: `${key}brew_green` }] });
-  expect(await operate(...blocked, "--apply")).toMatchObject({ total: 1, done: 1 });
+  const counted = await operate(...blocked);
+  expect(counted).toMatchObject({ count: 1, jobs: [{ job: `${key}brew_green` }] });
+  expect(await operate("retry", "--apply", `${counted.preview}`)).toMatchObject({ total: 1, done: 1 });
   const { results } = await ada.call("await_result", { job_names: ["brew_green"] });
   expect(results).toMatchObject({ brew_green: { strong: true } });
   expect(await statusOf("brew_black")).toBe("cancelled");

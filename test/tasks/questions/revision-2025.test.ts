@@ -36,7 +36,7 @@ const post = (message: object, session?: string | null, url = stack.url) =>
     body: JSON.stringify({ jsonrpc: "2.0", ...message }),
   });
 
-/** Returns the id of the session that a handshake begins, or null if there is none. */
+/** Returns the id of the session that a handshake begins. */
 async function sessionOf(capabilities: object, more: object = {}): Promise<string | null> {
   const clientInfo = { name: "test", version: "1.0.0", ...more };
   const params = { protocolVersion: "2025-06-18", capabilities, clientInfo };
@@ -85,13 +85,24 @@ test("a confirmation in the arguments does not count from such a client", async 
 test("only a session whose client declared forms is asked, and a forged session id is ignored", async () => {
   const forms = await sessionOf({ elicitation: {} }, { description: "What only the SDK knows of." });
   expect(forms).toEqual(expect.any(String));
-  expect([await sessionOf({}), await sessionOf({ elicitation: { url: {} } })]).toEqual([null, null]);
-  for (const session of [null, `${forms}x`]) {
+  const others = [await sessionOf({}), await sessionOf({ elicitation: { url: {} } })];
+  expect(new Set([forms, ...others, await sessionOf({ elicitation: {} })]).size).toBe(4);
+  const answers = [null, `${forms}x`, ...others].map(async (session) => {
     const params = { name: "confirm_delete", arguments: { filename: `${session}` } };
     const told = await (await post({ id: 2, method: "tools/call", params }, session)).text();
     expect(told).not.toContain("elicitation/create");
     expect(told).toMatch(/"status":"running".*"waiting_for"/);
-  }
+  });
+  await Promise.all(answers);
+});
+
+test("a client that answers with an error gets the question in words at once, without a wait for its user", async () => {
+  await using client = await connect(() => Promise.reject(new Error("no forms here")));
+  const began = performance.now();
+  const { structuredContent } = await client.call("confirm_delete", { filename: "unasked.txt" });
+  expect(structuredContent).toMatchObject({ status: "running", waiting_for: [{ question: expect.any(String) }] });
+  // Without the error, the call would wait for three minutes.
+  expect(performance.now() - began).toBeLessThan(20_000);
 });
 
 test("an invalid answer leaves the question open, and a valid one is accepted by any isolate", async () => {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { until } from "../../../testing/stack/program.ts";
 import type { TestStack } from "../../../testing/stack/stack.ts";
-import { rpc } from "../../support/rpc.ts";
+import { rpc, rpcHeaders, rpcMessage } from "../../support/rpc.ts";
 import { tasksAt } from "../../tasks/support.ts";
 import { connect, linesOf, structuredOf, wrappedStack } from "../support.ts";
 
@@ -140,6 +140,63 @@ test("unknown kinds of content and fields pass unchanged", async () => {
     expect(JSON.stringify(rest)).toBe(JSON.stringify({ ...result, _meta: undefined }));
     expect(_meta).toMatchObject(result._meta);
   }
+});
+
+/** JSON in which much looks like a mark of the store, and integers are too long for a number. */
+const anyJson = fc
+  .letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 3 },
+      fc.constantFrom("__INF__", "~__NEG_INF__", "error", "~error", "aggregate_error"),
+      fc.bigInt({ min: 2n ** 53n, max: 2n ** 90n }).map((integer) => JSON.rawJSON(String(integer))),
+      fc.jsonValue(),
+      fc.array(tie("value"), { maxLength: 3 }),
+      fc.dictionary(fc.constantFrom("__type", "message", "errors", "x"), tie("value")),
+    ),
+  }))
+  .value.map((value) => JSON.stringify(value));
+
+/** The text of the answer to a call with this JSON as arguments, in either revision. */
+async function bodyOf(args: string, era: "2025" | "2026", name = "write"): Promise<string> {
+  const { params, ...message } = rpcMessage("tools/call", { name }, {});
+  const body = JSON.stringify({ ...message, params: era === "2026" ? params : { name } });
+  const { "mcp-protocol-version": version = "", ...headers } = rpcHeaders("tools/call", { name });
+  const response = await fetch(stack.url, {
+    method: "POST",
+    headers: { ...headers, ...(era === "2026" && { "mcp-protocol-version": version }) },
+    body: body.replace(`"name":"${name}"`, `"name":"${name}","arguments":${args}`),
+    signal: AbortSignal.timeout(30_000),
+  });
+  return response.text();
+}
+
+test("any JSON is the same in the server's arguments, its results and errors, and in what is stored of them", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyJson, fc.constantFrom("2025", "2026"), async (json, era) => {
+      const id = `any-${++count}`;
+      const echo = await bodyOf(`{"id":"${id}","echo":true,"value":${json}}`, era);
+      expect(echo).toContain(JSON.stringify(`"value":${json}}`).slice(1, -1));
+      const result = `{"content":[],"structuredContent":{"value":${json}},"_meta":{"odd/value":${json}}}`;
+      const answer = await bodyOf(JSON.stringify({ id, job_name: id, answer: `"result":${result}` }), era);
+      const collected = await bodyOf(`{"job_names":["odd.write.${id}"]}`, era, "await_result");
+      for (const body of [answer, collected]) {
+        expect(body).toContain(`"structuredContent":{"value":${json}}`);
+        expect(body).toContain(`"odd/value":${json}`);
+      }
+      // The same as text.
+      expect(collected).toContain(JSON.stringify(`"structuredContent":{"value":${json}}`).slice(1, -1));
+      const error = `"error":{"code":-32042,"message":"__INF__","data":${json}}`;
+      expect(await bodyOf(JSON.stringify({ id, answer: error }), era)).toContain(`"message":"__INF__","data":${json}`);
+    }),
+    { numRuns: 15, endOnFailure: true, examples: [["[725653563933458432]", "2026"]] },
+  );
+});
+
+test("a number beyond all numbers is refused as an argument, and in a result", async () => {
+  const asked = await bodyOf(`{"id":"huge-${++count}","value":[1e400]}`, "2026");
+  expect(asked).toMatch(/Nothing was done: .*value\[0\]: got a number beyond/s);
+  const { words } = await answerTo({ answer: '"result":{"content":[],"structuredContent":{"a":1e400}}' });
+  expect(words).toMatch(/odd answered, but with a number beyond .* at structuredContent\.a/);
 });
 
 const NEEDS_URL = {

@@ -17,6 +17,8 @@ interface Arguments {
   id: string;
   /** The members of the response besides its id, as JSON text. */
   answer?: string;
+  /** Whether the answer is the message itself, as text. */
+  echo?: true;
   /** The URI of a resource that the answer links to. */
   link?: string;
   /** The number of levels of the structured content. */
@@ -30,6 +32,7 @@ interface Arguments {
 }
 
 function answerTo(
+  line: string,
   method: string,
   params: { uri?: string; name?: string; ref?: { name?: string }; arguments?: Arguments; _meta?: object },
 ): string {
@@ -51,6 +54,7 @@ function answerTo(
         const twin = text > 0 && { structuredContent: { result: words } };
         return result({ content: [{ type: "text", text: words }, ...(media ?? []).map(medium)], ...twin });
       }
+      if (params.arguments?.echo) return result({ content: [{ type: "text", text: line }] });
       if (params.arguments?.link) {
         return result({ content: [{ type: "resource_link", uri: params.arguments.link, name: "a link" }] });
       }
@@ -95,6 +99,6 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   if (id === undefined) return;
   if (method === "tools/call") appendFileSync(CALLS, `${params.name} ${params.arguments.id}\n`);
   if (method === "resources/read") appendFileSync(CALLS, `${NAME} ${params.uri}\n`);
-  const answer = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},${answerTo(method, params)}}\n`;
+  const answer = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},${answerTo(line, method, params)}}\n`;
   setTimeout(() => process.stdout.write(answer), params.arguments?.after ?? 0);
 });

@@ -1,7 +1,7 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 
 import { FILES_KEY, NonRetryableError, type Step } from "../../../core/author/index.ts";
-import { PARTS_KEY } from "../../../core/resonate/index.ts";
+import { PARTS_KEY, unheldNumberIn } from "../../../core/resonate/index.ts";
 import {
   type CallToolResult,
   RPC_FAILURE,
@@ -64,8 +64,12 @@ export async function storeAnswer(
 
 /** A protocol error, cut to the limits above. */
 export function limitedError({ code, message, data }: RpcError): RpcFailure {
-  const isSmall = data !== undefined && !isTooDeep(data) && JSON.stringify(data).length <= MAX_ERROR_DATA_CHARACTERS;
-  return { code, message: message.slice(0, MAX_MESSAGE_CHARACTERS), ...(isSmall && { data }) };
+  const isKept =
+    data !== undefined &&
+    !isTooDeep(data) &&
+    !unheldNumberIn(data, true) &&
+    JSON.stringify(data).length <= MAX_ERROR_DATA_CHARACTERS;
+  return { code, message: message.slice(0, MAX_MESSAGE_CHARACTERS), ...(isKept && { data }) };
 }
 
 /** A protocol error as the job stores it: as a result for clients that collect it, and as the error that the call itself gets. */

@@ -1,6 +1,6 @@
 /** Replaces a wrapped server's answer that clients could not read by one that says what is wrong with it. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
-import { isRecord } from "../../../core/resonate/index.ts";
+import { isRecord, rounded, unheldNumberIn, unheldReason } from "../../../core/resonate/index.ts";
 import type { JsonObject } from "../host/open-request.ts";
 
 /** The maximum nesting of an answer. The code that walks it is recursive, here and in clients. */
@@ -15,9 +15,12 @@ export function readableAnswer(answer: unknown, name: string): JsonObject {
   if (isTooDeep(answer)) {
     return unreadable(`${name} answered, but its answer is nested more than ${MAX_LEVELS} levels deep.`);
   }
+  const unheld = unheldNumberIn(answer, true);
+  if (unheld) return unreadable(`${name} answered, but with ${unheldReason(unheld)}, at ${unheld.path}.`);
+  // The schemas know no exact integers.
   const knownParts =
     isRecord(answer) && Array.isArray(answer.content)
-      ? { ...answer, content: answer.content.map(forValidation) }
+      ? rounded({ ...answer, content: answer.content.map(forValidation) })
       : answer;
   const { issues } = specTypeSchemas.CallToolResult["~standard"].validate(knownParts) as {
     issues?: readonly { path?: readonly unknown[] }[];

@@ -79,6 +79,41 @@ require("node:readline").createInterface(process.stdin).on("line", (line) => {
   if (method && id !== undefined) write({ id, result: method === "initialize" ? session : {} });
 });`;
 
+/** A result with an integer that a number cannot hold, and texts that look as if they were numbers. */
+const EXACT_RESULT = '{"id":725653563933458432,"list":[-12345678901234567890,1.5],"text":"12345678901234567890 \\" 1"}';
+
+const EXACT_PROGRAM = `
+require("node:readline").createInterface(process.stdin).on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  const session = { protocolVersion: "2025-11-25", capabilities: {}, serverInfo: { name: "acme", version: "1" } };
+  const result = method === "initialize" ? JSON.stringify(session) : ${JSON.stringify(EXACT_RESULT)};
+  if (method && id !== undefined) process.stdout.write(\`{"jsonrpc":"2.0","id":\${JSON.stringify(id)},"result":\${result}}\\n\`);
+});`;
+
+test.each(["application/json", "text/event-stream", "a program"])(
+  "an integer that a number cannot hold keeps its digits in an answer as %s",
+  async (type) => {
+    await using server = await startConnection(({ method }) => method === "ask");
+    const program = { command: process.execPath, args: ["-e", EXACT_PROGRAM], env: {}, cwd: process.cwd() };
+    const options = { log, revision: "2025-11-25", onListsChanged() {}, fixedRevision: undefined, timeout: 5_000 };
+    const connection =
+      type === "a program"
+        ? await Connection.open({ target: { ...program, hosting: undefined }, ...options })
+        : server.connection;
+    const request = connection.request("ask", {}, { id: "wrapped-ask" });
+    if (type !== "a program") {
+      const message = `{"jsonrpc":"2.0","id":"wrapped-ask","result":${EXACT_RESULT}}`;
+      const response = await server.nextIgnored();
+      response.writeHead(200, { "content-type": type });
+      // A network may cut a stream anywhere.
+      for (const part of type === "application/json" ? [message] : ["data: ", ...message, "\n\n"]) response.write(part);
+      response.end();
+    }
+    expect(JSON.stringify(await request.result)).toBe(EXACT_RESULT);
+    if (connection !== server.connection) await connection.close();
+  },
+);
+
 test("of a server's messages and refused requests, 20 each in a second are logged", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   const says: unknown[] = [];

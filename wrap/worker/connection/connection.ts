@@ -14,7 +14,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { context, propagation } from "@opentelemetry/api";
 import type { Log } from "../../../core/author/index.ts";
-import { within } from "../../../core/resonate/index.ts";
+import { rounded, within } from "../../../core/resonate/index.ts";
 import { PROTOCOL_REVISION } from "../../../core/tools/index.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
@@ -31,6 +31,7 @@ import {
   type Session,
 } from "../host/open-request.ts";
 import { clientOf, envelopeOf } from "./client.ts";
+import { restoreIntegers } from "./exact-integers.ts";
 import { ProgramFailed } from "./open-failure.ts";
 import { type Send, SentRequest } from "./sent-request.ts";
 import { handleRequest } from "./server-requests.ts";
@@ -294,7 +295,12 @@ export class Connection {
     if (transport instanceof HostedTransport)
       transport.onAnswerLost = (id) => this.#pending.get(id)?.reject(new OutcomeUnknown(PROGRAM_ENDED));
     transport.onmessage = (message, extra) => {
-      if (!this.#handle(message as IncomingMessage, transport, owner)) others?.(message, extra);
+      const exact = restoreIntegers(message) as IncomingMessage;
+      const { method } = exact;
+      // What a client gets is exact; all else is for code that knows no such integers.
+      const isForClient = method === undefined || method === "notifications/message";
+      const received = isForClient ? exact : rounded(exact);
+      if (!this.#handle(received, transport, owner)) others?.(rounded(message), extra);
     };
   }
 

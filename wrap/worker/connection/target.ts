@@ -13,6 +13,7 @@ import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Session } from "../host/open-request.ts";
+import { ExactReadBuffer, exactResponse } from "./exact-integers.ts";
 
 /** How much of a line is logged. */
 export const MAX_LINE_CHARACTERS = 500;
@@ -32,14 +33,8 @@ export async function transportOf(target: Target): Promise<Transport> {
   if ("url" in target) return httpTransport(target);
   const { hosting, command, args, env, cwd } = target;
   if (hosting) return HostedTransport.use({ command, args, env, cwd, ...hosting });
-  return new StdioClientTransport({
-    command,
-    args: [...args],
-    env,
-    cwd,
-    stderr: "pipe",
-    maxBufferSize: MAX_MESSAGE_BYTES,
-  });
+  const transport = new StdioClientTransport({ command, args: [...args], env, cwd, stderr: "pipe" });
+  return Object.assign(transport, { _readBuffer: new ExactReadBuffer(MAX_MESSAGE_BYTES) });
 }
 
 /**
@@ -60,7 +55,7 @@ function httpTransport(
   const resumableFetch: Fetch = async (url, init) => {
     const response = await fetch(url, init);
     const { status, statusText } = response;
-    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return response;
+    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return exactResponse(response);
     await response.text().catch(() => {});
     throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
   };

@@ -1,7 +1,7 @@
 /** The transport to a hosted program. Losing the connection leaves the program running; closing the transport ends it. */
 import { PassThrough } from "node:stream";
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from "@modelcontextprotocol/client";
-import { within } from "../../../core/resonate/index.ts";
+import { parseExact, within } from "../../../core/resonate/index.ts";
 import { NotSent } from "./errors.ts";
 import { attachToHost, type HostConnection, type HostedProgram, joinHost } from "./host-connection.ts";
 import { ID_PREFIX } from "./open-request.ts";
@@ -122,7 +122,7 @@ export class HostedTransport implements Transport {
     else if (kind === "s") this.stderr.write(JSON.parse(text));
     else if (kind === "m") {
       try {
-        this.onmessage?.(this.#inward(JSON.parse(text)) as JSONRPCMessage);
+        this.onmessage?.(this.#inward(parseExact(text) as Message) as JSONRPCMessage);
       } catch (error) {
         this.onerror?.(error as Error);
       }
