@@ -59,7 +59,7 @@ async function until<T>(text: string, act: () => Promise<T>): Promise<T> {
   return result;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: only expectations read the answer of a tool
+// oxlint-disable-next-line typescript/no-explicit-any -- only expectations read the answer of a tool
 async function call(name: string, args: object): Promise<any> {
   const { structuredContent, content, isError } = await client.callTool({ name, arguments: { ...args } });
   return isError ? content : structuredContent;
