@@ -3,7 +3,7 @@ import { ANYONE } from "../core/author/caller.ts";
 import type { Job } from "../core/author/job.ts";
 import { timer } from "../tools/timer/timer.ts";
 import { createApp } from "./app.ts";
-import { leaveOutEmpty } from "./mcp/body.ts";
+import { leaveOutEmpty } from "./mcp/empty-members.ts";
 
 const info = { name: "closed", title: "Closed", version: "1.0.0" };
 const app = createApp({ jobs: [], tools: [], identity: { info, description: "Tests.", instructions: "" } });

@@ -10,7 +10,7 @@ import { checkHost, checkOrigin } from "./http/origins.ts";
 import { outageIn } from "./http/outage.ts";
 import { readiness } from "./http/readiness.ts";
 import { logRequests } from "./http/request-log.ts";
-import { usualHeaders } from "./mcp/message.ts";
+import { ACCEPT_PATTERN } from "./mcp/message.ts";
 import type { Edge } from "./parts.ts";
 
 /** The path names the resource that the metadata is about; clients that know no path ask without it. */
@@ -95,9 +95,14 @@ const refuseTrailingSlash: Middleware = function refuseTrailingSlash(c, next) {
   return path !== "/" && path !== "/mcp/" && path.endsWith("/") ? Promise.resolve(c.notFound()) : next();
 };
 
-const readHeaders: Middleware = function readHeadersOf(c, next) {
-  const headers = usualHeaders(c.req.raw.headers);
-  if (headers) c.req.raw = new Request(c.req.raw, { headers });
+/** Reads headers that other clients and proxies write otherwise. One that repeats a header repeats the revision. */
+const readHeaders: Middleware = async function readHeadersOf(c, next) {
+  const { raw } = c.req;
+  const isRepeated = raw.headers.get("mcp-protocol-version")?.includes(",");
+  if (isRepeated || !ACCEPT_PATTERN.test(raw.headers.get("accept") ?? "")) {
+    const { usualHeaders } = await import("./mcp/usual-headers.ts");
+    c.req.raw = new Request(raw, { headers: usualHeaders(raw.headers), signal: raw.signal });
+  }
   return next();
 };
 

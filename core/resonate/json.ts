@@ -140,3 +140,7 @@ export function jsonOf(text: string): unknown {
     return undefined;
   }
 }
+
+/** The value of a text that is clearly JSON: a list, an object or a quoted string. Undefined for any other text. */
+export const valueIn = (text: string): unknown =>
+  /^\s*[[{"]/.test(text) && !isTooDeep(text) ? exactJsonOf(text) : undefined;

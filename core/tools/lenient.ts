@@ -1,18 +1,35 @@
 /**
  * Accepts the forms in which clients serialize arguments: a string in place of a list or number, an object in place of a
- * string, `null` in place of a missing argument.
+ * string, `null` in place of a missing argument. Loaded when a schema does not accept the arguments as they are.
  */
 import type { JsonSchema } from "../author/job.ts";
-import { exactJsonOf, integerOf, isExactInteger, isRecord, isTooDeep } from "../resonate/json.ts";
+import { integerOf, isExactInteger, isRecord, unheldNumberIn, unheldReason, valueIn } from "../resonate/json.ts";
 
 /** Converts each argument to the form that `schema`, the JSON Schema of an object, requires, if the intent is clear. */
 export function lenient(schema: JsonSchema, args: Record<string, unknown>): Record<string, unknown> {
   return new Forms(schema).fitProperties(schema, args);
 }
 
-/** Whether a schema of arguments accepts nothing but text for one of them. */
-export const takesOnlyText = (schema: JsonSchema, property: JsonSchema): boolean =>
-  new Forms(schema).alternatives(property).every(({ type }) => type === "string");
+/** The most arguments that are refused by name, and the longest name, in characters. */
+const MAX_PROBLEMS = 20;
+const MAX_NAME = 60;
+
+/** A line for each argument that holds a number which its tool would get changed; `keepsIntegers`: see `Input`. */
+export function unheldIn(schema: JsonSchema, args: Record<string, unknown>, keepsIntegers?: true): string[] {
+  const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
+  const takesOnlyText = (property: JsonSchema = {}) =>
+    new Forms(schema).alternatives(property).every(({ type }) => type === "string");
+  const problems = Object.entries(args).flatMap(([name, value]) => {
+    const found = unheldNumberIn(value, keepsIntegers, name);
+    // JSON that is passed as text keeps its digits.
+    const isJsonText = isRecord(value) && Object.hasOwn(properties, name) && takesOnlyText(properties[name]);
+    if (!found || isJsonText) return [];
+    const advice =
+      typeof found.value === "number" ? "" : " Accepted: a smaller one, or a text where the tool takes text.";
+    return [`${found.path.slice(0, MAX_NAME)}: got ${unheldReason(found)}.${advice}`];
+  });
+  return problems.slice(0, MAX_PROBLEMS);
+}
 
 /** The forms that a schema requires of the parts of a value. */
 class Forms {
@@ -139,7 +156,3 @@ function isMeant(schema: JsonSchema, value: Record<string, unknown>): boolean {
 
 /** The keywords by which a schema of a union may refuse an empty text. */
 const LIMITING_KEYWORDS = ["const", "enum", "format", "minLength", "pattern"];
-
-/** The value of a text that is clearly JSON: a list, an object or a quoted string. Undefined for any other text. */
-export const valueIn = (text: string): unknown =>
-  /^\s*[[{"]/.test(text) && !isTooDeep(text) ? exactJsonOf(text) : undefined;

@@ -2,8 +2,9 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { SharedValue } from "../http/shared-value.ts";
-import { isLoopback, isSameUrl, TrustedUrl } from "./auth-config.ts";
+import { isLoopback, TrustedUrl } from "./auth-config.ts";
 import { KeysUnavailable } from "./refusal.ts";
+import { isSameUrl } from "./same-url.ts";
 
 /** How long a request to the authorization server may take, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 5_000;

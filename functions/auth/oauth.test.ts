@@ -1,8 +1,9 @@
 import { createServer } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { afterEach, expect, test, vi } from "vitest";
-import { AuthConfig, isSameUrl, type OAuthConfig } from "./auth-config.ts";
+import { AuthConfig, type OAuthConfig } from "./auth-config.ts";
 import { OAuthVerifier } from "./oauth.ts";
+import { isSameUrl } from "./same-url.ts";
 
 const RESOURCE = "https://edge.example/mcp";
 

@@ -11,9 +11,10 @@ import {
 } from "jose";
 import { callerOf } from "../../core/author/index.ts";
 import { oauthId } from "./admission.ts";
-import { isSameUrl, type OAuthConfig } from "./auth-config.ts";
+import type { OAuthConfig } from "./auth-config.ts";
 import { type Keys, PublishedKeys } from "./keys.ts";
 import { TokenRefused, type Verified } from "./refusal.ts";
+import { isSameUrl } from "./same-url.ts";
 
 /** Algorithms with public keys: those who can verify a token must not be able to make one. */
 const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split(" ");

@@ -123,12 +123,12 @@ class EventQueue {
 
   #send(message: Parameters<Send>[0]): void {
     const isOptional = message.method === "notifications/progress";
-    if (this.#unreadBytes > MAX_UNREAD_BYTES) return this.#cut();
-    this.#write(`event: message\ndata: ${JSON.stringify(message)}\n\n`, isOptional);
+    if (this.#unreadBytes > MAX_UNREAD_BYTES) this.#cut();
+    else this.#write(`event: message\ndata: ${JSON.stringify(message)}\n\n`, isOptional);
   }
 
   #write(text: string, isOptional: boolean): void {
-    if (this.#isClosed || (isOptional && this.#unreadBytes >= BUFFER_BYTES)) return;
+    if (this.#isClosed || this.#isDone || (isOptional && this.#unreadBytes >= BUFFER_BYTES)) return;
     try {
       const bytes = encoder.encode(text);
       this.#controller.enqueue(bytes);
@@ -139,11 +139,12 @@ class EventQueue {
   }
 
   #tick(isOver: boolean): void {
-    if (this.#isStalled()) return this.#cut();
-    if (this.#isDone) return;
-    if (!isOver) return this.#write(this.#options.alive ?? ": keepalive\n\n", true);
-    this.#options.onCut?.((message) => this.#send(message));
-    this.#finish();
+    if (this.#isStalled()) this.#cut();
+    else if (!isOver) this.#write(this.#options.alive ?? ": keepalive\n\n", true);
+    else if (!this.#isDone) {
+      this.#options.onCut?.((message) => this.#send(message));
+      this.#finish();
+    }
   }
 
   /** Whether something waits for the reader, who has read nothing for a while. */

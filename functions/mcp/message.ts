@@ -106,41 +106,15 @@ function asLegacy(headers: Headers, { method, params }: Message): Plain | undefi
   return handshake.success ? { ...plain, revision: handshake.data.protocolVersion } : undefined;
 }
 
-/** Headers of the protocol that proxies send twice. */
-const REPEATED_HEADERS = ["mcp-protocol-version", "mcp-method", "mcp-session-id"];
-
-/** The types of answers, which an `Accept` has both: JSON, and streams. */
-const ACCEPT = "application/json, text/event-stream";
-const BOTH_PATTERN = /application\/json.*text\/event-stream|text\/event-stream.*application\/json/s;
-
-/**
- * The headers in the form that the protocol asks for, if they are in another that says the same: an `Accept` that has both types in
- * a range or in capitals, or is missing, and headers that are sent twice. Undefined if they have that form, or say something else.
- */
-export function usualHeaders(headers: Headers): Headers | undefined {
-  const changes: [name: string, value: string][] = [];
-  const accept = headers.get("accept") ?? "*/*";
-  if (!BOTH_PATTERN.test(accept)) {
-    const types = accept.split(",").map((type) => type.replace(/;.*/s, "").trim().toLowerCase());
-    const isRange = types.some((type) => type === "*/*" || type === "application/*");
-    if (isRange || BOTH_PATTERN.test(types.join())) changes.push(["accept", ACCEPT]);
-  }
-  for (const name of REPEATED_HEADERS) {
-    const [first = "", ...others] = headers.get(name)?.split(/, */) ?? [];
-    if (others.length > 0 && others.every((other) => other === first)) changes.push([name, first]);
-  }
-  if (changes.length === 0) return undefined;
-  const usual = new Headers(headers);
-  for (const [name, value] of changes) usual.set(name, value);
-  return usual;
-}
+/** Matches an `Accept` with both types of answers, JSON and streams, as the protocol asks for it. */
+export const ACCEPT_PATTERN = /application\/json.*text\/event-stream|text\/event-stream.*application\/json/s;
 
 /** Whether the headers are those that clients of 2025 send. */
 function isLegacy(headers: Headers): boolean {
   // Before the handshake a request names no revision.
   const version = headers.get("mcp-protocol-version");
   if (version !== null && !LegacyRevision.safeParse(version).success) return false;
-  return BOTH_PATTERN.test(headers.get("accept") ?? "");
+  return ACCEPT_PATTERN.test(headers.get("accept") ?? "");
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -279,6 +280,28 @@ test("leftovers of attempts are removed: of failed ones, files that the value do
   const again = await job;
   expect(again.read).toBe(await hashOf(madeOf("killed", size)));
   expect(await left()).toBe(4);
+});
+
+test("downloads that nobody reads take their caller's slots, and give them back when they are left", async () => {
+  const size = 12_000_000; // more than the connection holds
+  const { url } = await made("unread", { file: "unread.bin", size });
+  const { port, pathname, hostname } = new URL(url);
+  /** Asks for the file, and reads no more than the status. */
+  const ask = () =>
+    new Promise<{ status: number; socket: Socket }>((resolve, reject) => {
+      const socket = connect(Number(port), hostname, () =>
+        socket.write(`GET ${pathname} HTTP/1.1\r\nhost: ${hostname}:${port}\r\n\r\n`),
+      );
+      socket.on("error", reject).once("data", (text) => {
+        socket.pause();
+        resolve({ status: Number(String(text).split(" ", 2)[1]), socket });
+      });
+    });
+  const all = await Promise.all(Array.from({ length: 33 }, ask));
+  expect(all.map(({ status }) => status).sort()).toEqual([...Array(32).fill(200), 429]);
+  for (const { socket } of all) socket.destroy();
+  const download = async () => (await (await fetch(url)).arrayBuffer()).byteLength === size;
+  await until("a slot is free", download, 20_000);
 });
 
 test("a file that was damaged on the disk is not served", async () => {
