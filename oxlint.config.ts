@@ -2,7 +2,7 @@
  * The allowed imports between rooms, including types: no cycles, and no import from a lower room into a higher one. Of core's
  * layers, other rooms import the faces (`index.ts`) alone; a module that they load when it is needed is named as it is.
  */
-import { defineConfig } from "oxlint";
+import { defineConfig, type DummyRuleMap } from "oxlint";
 
 const ROOMS = "core client features functions worker wrap tools server cli testing infra pages test lab".split(" ");
 
@@ -64,7 +64,7 @@ function layer(i: number, paths: string, depth: number, { sdk = true } = {}) {
 }
 
 /** Rules beyond those that find errors. */
-const STYLE = {
+const STYLE: DummyRuleMap = {
   eqeqeq: ["error", "always", { null: "ignore" }],
   "no-console": "error",
   "no-control-regex": "error",
@@ -82,10 +82,10 @@ const STYLE = {
   "typescript/no-namespace": "error",
   "typescript/no-non-null-assertion": "error",
   "unicorn/prefer-node-protocol": "error",
-} as const;
+};
 
 /** Rules that find errors elsewhere. The compiler finds unused names; the pages' library is not React. */
-const UNWANTED = {
+const UNWANTED: DummyRuleMap = {
   "import/default": "off",
   "jsx-a11y/control-has-associated-label": "off",
   "jsx-a11y/prefer-tag-over-role": "off",
@@ -97,7 +97,7 @@ const UNWANTED = {
   "unicorn/no-new-array": "off",
   "unicorn/no-useless-spread": "off",
   "unicorn/prefer-string-starts-ends-with": "off",
-} as const;
+};
 
 /** Code whose output is for a person at a terminal. */
 const WRITES_TO_CONSOLE = [
