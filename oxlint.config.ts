@@ -2,7 +2,7 @@
  * The allowed imports between rooms, including types: no cycles, and no import from a lower room into a higher one. Of core's
  * layers, other rooms import the faces (`index.ts`) alone; a module that they load when it is needed is named as it is.
  */
-import { defineConfig } from "oxlint";
+import { defineConfig, type DummyRuleMap } from "oxlint";
 
 const ROOMS = "core client features functions worker wrap tools server cli testing infra pages test lab".split(" ");
 
@@ -63,12 +63,56 @@ function layer(i: number, paths: string, depth: number, { sdk = true } = {}) {
   return files([`core/${LAYERS[i]}/${paths}`], `core/${LAYERS[i]}/ imports what is below it: ${below}.`, not, { sdk });
 }
 
+/** Rules beyond those that find errors. */
+const STYLE: DummyRuleMap = {
+  eqeqeq: ["error", "always", { null: "ignore" }],
+  "no-console": "error",
+  "no-control-regex": "error",
+  "no-empty": ["error", { allowEmptyCatch: true }],
+  "no-fallthrough": "error",
+  "no-var": "error",
+  "no-async-promise-executor": "error",
+  "no-case-declarations": "error",
+  "no-sequences": "error",
+  "prefer-const": "error",
+  "prefer-exponentiation-operator": "error",
+  "prefer-rest-params": "error",
+  "typescript/consistent-type-imports": ["error", { disallowTypeAnnotations: false }],
+  "typescript/no-explicit-any": "error",
+  "typescript/no-namespace": "error",
+  "typescript/no-non-null-assertion": "error",
+  "unicorn/prefer-node-protocol": "error",
+};
+
+/** Rules that find errors elsewhere. The compiler finds unused names; the pages' library is not React. */
+const UNWANTED: DummyRuleMap = {
+  "import/default": "off",
+  "jsx-a11y/control-has-associated-label": "off",
+  "jsx-a11y/prefer-tag-over-role": "off",
+  "no-unused-expressions": "off",
+  "no-unused-vars": "off",
+  "react/immutability": "off",
+  "react/purity": "off",
+  "react/exhaustive-deps": "off",
+  "unicorn/no-new-array": "off",
+  "unicorn/no-useless-spread": "off",
+  "unicorn/prefer-string-starts-ends-with": "off",
+};
+
+/** Code whose output is for a person at a terminal. */
+const WRITES_TO_CONSOLE = [
+  "{cli,server,testing,infra,test,lab}/**",
+  "tools/weather/sample-archive/**",
+  "worker/runner/log.ts",
+];
+
 export default defineConfig({
-  plugins: ["import"],
-  categories: { correctness: "off" },
+  plugins: ["import", "jsx-a11y", "oxc", "react", "typescript", "unicorn"],
+  categories: { correctness: "error" },
   ignorePatterns: ["dist", ".build", "cli/template"],
-  rules: { "import/no-cycle": ["error", { ignoreTypes: false }] },
+  rules: { "import/no-cycle": ["error", { ignoreTypes: false }], ...STYLE, ...UNWANTED },
   overrides: [
+    { files: WRITES_TO_CONSOLE, rules: { "no-console": "off" } },
     ...LAYERS.flatMap((_layer, i) => [layer(i, "*.ts", 1), layer(i, "*/*.ts", 2)]),
     // This file imports only types of the SDK.
     layer(LAYERS.indexOf("tools"), "mcp.ts", 1, { sdk: false }),

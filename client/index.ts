@@ -1,4 +1,4 @@
-// biome-ignore-all lint/suspicious/noExplicitAny: each tool has types of its own
+// oxlint-disable typescript/no-explicit-any -- each tool has types of its own
 /** `durable-mcp-edge/client`: starts jobs from a program, and follows them. */
 
 import type { JobView } from "../core/jobs/index.ts";

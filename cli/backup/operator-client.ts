@@ -47,7 +47,7 @@ export class OperatorClient {
    *
    * @throws {Error} with a message for users, if the request is refused or the server is unreachable
    */
-  // biome-ignore lint/suspicious/noExplicitAny: the caller knows the shape of the answer
+  // oxlint-disable-next-line typescript/no-explicit-any -- the caller knows the shape of the answer
   async ask(method: string, path: string, query: object = {}, body?: string): Promise<any> {
     const isEdges = path.startsWith("/");
     const base = isEdges ? this.#edge : `${this.#edge}/resonate/operate/`;

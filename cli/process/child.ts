@@ -42,7 +42,7 @@ export function startChild(file: string, args: string[], { env, grace, cwd }: Ch
     reject: false,
     forceKillAfterDelay: grace,
   });
-  endWithParent(child);
+  endWithParent(child.nodeChildProcess);
   // An unread pipe fills up and blocks the process.
   child.stdout.resume();
   child.stderr.resume();

@@ -74,7 +74,7 @@ test("arguments that a schema transforms are not transformed again", async () =>
 });
 
 /** The context of an author whose editor shows no types. */
-// biome-ignore lint/suspicious/noExplicitAny: the tests try calls that the types refuse
+// oxlint-disable-next-line typescript/no-explicit-any -- the tests try calls that the types refuse
 type Untyped = any;
 
 test.each<[what: string, code: (ctx: Untyped) => Promise<unknown>, words: string]>([

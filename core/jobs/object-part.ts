@@ -22,7 +22,7 @@ export interface PartTables {
 }
 
 /** A remote method of an object. */
-// biome-ignore lint/suspicious/noExplicitAny: the two sides of a call share the type of its methods
+// oxlint-disable-next-line typescript/no-explicit-any -- the two sides of a call share the type of its methods
 export type PartMethod = (...args: any[]) => unknown;
 
 /** A part of an object. One that the configuration does not ask for is not in the object's list. */

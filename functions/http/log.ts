@@ -35,7 +35,7 @@ export class EdgeLog {
 
   #write(level: "info" | "warn" | "error", message: string, fields: object): void {
     if (LEVELS.indexOf(level) < this.#level) return;
-    // biome-ignore lint/suspicious/noConsole: the platform's log
+    // oxlint-disable-next-line no-console -- the platform's log
     console[level](JSON.stringify({ level, time: new Date().toISOString(), msg: message, ...fields }));
   }
 }

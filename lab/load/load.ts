@@ -110,7 +110,7 @@ class Client {
     this.#url = url;
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: structured content
+  // oxlint-disable-next-line typescript/no-explicit-any -- structured content
   async call(name: string, args: object, what?: string): Promise<any> {
     const from = performance.now();
     const { result, error } = await rpc(this.#url, "tools/call", { name, arguments: args }, { capabilities: {} });

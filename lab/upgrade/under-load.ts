@@ -99,7 +99,7 @@ async function call(name: string, args: object) {
   const began = performance.now();
   const of = phase;
   for (;;) {
-    // biome-ignore lint/suspicious/noExplicitAny: the shapes of the tools' answers are known
+    // oxlint-disable-next-line typescript/no-explicit-any -- the shapes of the tools' answers are known
     const answer: any = await caller.call(name, args).catch(() => undefined);
     if (answer) return { answer, ms: performance.now() - began, of };
     of.repeated += 1;

@@ -76,7 +76,7 @@ const Content: FC<ContentProps> = ({ file, source }) => {
   if (hasFailed) return <p class="muted quiet">It cannot be shown now.</p>;
   if (address !== undefined) {
     if (type.startsWith("image/")) return <img src={address} alt={file.name} />;
-    // biome-ignore lint/a11y/useMediaCaption: the file has no captions
+    // oxlint-disable-next-line jsx-a11y/media-has-caption -- the file has no captions
     return <audio src={address} controls aria-label={file.name} />;
   }
   if (!fileText) return null;

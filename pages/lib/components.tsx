@@ -132,7 +132,7 @@ export const Fact: FC<{ name: string; isLive?: boolean; children?: Child }> = ({
 
 /** A frame for wide content, which can also be scrolled by keyboard. */
 export const Scroll: FC<{ label: string; children?: Child }> = ({ label, children }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrolling must be possible by keyboard
+  // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- scrolling must be possible by keyboard
   <section class="scroll" tabIndex={0} aria-label={label}>
     {children}
   </section>

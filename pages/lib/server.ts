@@ -201,7 +201,7 @@ async function rpc<T>(method: string, params: Record<string, unknown>): Promise<
   throw refusal(answer, response);
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: any message of the server
+// oxlint-disable-next-line typescript/no-explicit-any -- any message of the server
 type Message = any;
 
 export const isStream = ({ headers }: Response): boolean =>

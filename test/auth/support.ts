@@ -25,7 +25,7 @@ export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 export interface TestCaller {
   token: string;
   /** Calls a tool as a client without the Tasks extension. Returns its structured content, and rejects if the tool fails. */
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test knows the shape of its content
   call(name: string, args?: object): Promise<any>;
   tasks: ReturnType<typeof tasksAt>;
 }

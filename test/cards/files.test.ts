@@ -2,8 +2,8 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { crc32, deflateSync } from "node:zlib";
 import type { Browser, FrameLocator, Page } from "playwright-core";
-import sharp from "sharp";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../testing/stack/program.ts";
 import { inaccessible, startBrowser, TEST_TIMEOUT_MS, visit } from "../pages/browser.ts";
@@ -17,6 +17,21 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 const browser: Browser | undefined = await startBrowser();
 const PUBLIC_URL = "https://jobs.example";
 const { PICTURES } = process.env;
+
+/** A black PNG file, 320 by 80 pixels. */
+function picture(): Buffer {
+  const number = (value: number) => Buffer.from(value.toString(16).padStart(8, "0"), "hex");
+  const chunk = (kind: string, data: Buffer) => {
+    const body = Buffer.concat([Buffer.from(kind), data]);
+    return Buffer.concat([number(data.length), body, number(crc32(body))]);
+  };
+  return Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    chunk("IHDR", Buffer.concat([number(320), number(80), Buffer.from([8, 0, 0, 0, 0])])), // a byte of gray for each pixel
+    chunk("IDAT", deflateSync(Buffer.alloc(80 * (1 + 320)))), // before each row the number of its filter
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
+}
 
 /** A WAV file with a second of silence. */
 function silence(): Buffer {
@@ -64,11 +79,8 @@ describe.runIf(browser)("the files of a job", () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "files-"));
     host = await serveHost();
-    const picture = await sharp({ create: { width: 320, height: 80, channels: 3, background: "teal" } })
-      .png()
-      .toBuffer();
     args.names.push("picture.png", "silence.wav");
-    args.texts.push(...[picture, silence()].map((bytes) => `data:,${bytes.toString("base64")}`));
+    args.texts.push(...[picture(), silence()].map((bytes) => `data:,${bytes.toString("base64")}`));
     const programs = { edge: "test/files/fixture/files-edge.ts", worker: "test/files/fixture/files-worker.ts" };
     const shown = { VIEW_KEY: "v".repeat(32), PUBLIC_URL, CORS_ORIGINS: host.origin };
     const bindings = { FILES_URL: folder, ALLOWED_HOSTS: "127.0.0.1,localhost,jobs.example", ...shown };

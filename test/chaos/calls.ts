@@ -33,7 +33,7 @@ export class Calls {
   }
 
   /** Calls a tool once. Undefined without an answer, or if Resonate is down. */
-  // biome-ignore lint/suspicious/noExplicitAny: structured content, whose shape the callers know
+  // oxlint-disable-next-line typescript/no-explicit-any -- structured content, whose shape the callers know
   async tool(client: McpClient, name: string, args: object): Promise<any> {
     const answer = await this.#attempt((signal) => client.callTool(name, args, { signal }));
     if (!answer) return undefined;

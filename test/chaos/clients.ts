@@ -200,7 +200,7 @@ export class Clients {
   }
 
   /** Polls a task at the interval that it suggests. */
-  // biome-ignore lint/suspicious/noExplicitAny: a task
+  // oxlint-disable-next-line typescript/no-explicit-any -- a task
   async #untilTask(taskId: string, done: (task: any) => boolean): Promise<any> {
     for (;;) {
       const task = await this.#calls.persist(() => this.#calls.task("tasks/get", { taskId }));

@@ -13,7 +13,7 @@ import { startResonate } from "../support/resonate.ts";
 export interface Answer {
   /** The status of the HTTP response. The head of the answer has the same. */
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests check what the server sent
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests check what the server sent
   data: any;
 }
 

@@ -34,7 +34,7 @@ interface Granted {
   refreshBefore: string;
   cursor: string;
   truncated: boolean;
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test knows the shape of its content
   deliveryStatus?: any;
 }
 

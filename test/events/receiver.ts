@@ -16,7 +16,7 @@ export interface Delivered {
   at: number;
   /** Whether one of its signatures is made with a secret. */
   isSignedWith(secret: string): boolean;
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test knows the shape of its content
   body: any;
 }
 

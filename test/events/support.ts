@@ -7,7 +7,7 @@ export interface Told {
   eventId: string;
   name: string;
   timestamp: string;
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its content
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test knows the shape of its content
   data: any;
   cursor?: string;
 }
@@ -51,11 +51,11 @@ export async function eventsAt(url: string, token?: string) {
 
 export interface Notified {
   method?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // oxlint-disable-next-line typescript/no-explicit-any -- as above
   params?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // oxlint-disable-next-line typescript/no-explicit-any -- as above
   result?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // oxlint-disable-next-line typescript/no-explicit-any -- as above
   error?: any;
 }
 

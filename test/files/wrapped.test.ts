@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import sharp from "sharp";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestStack } from "../../testing/stack/stack.ts";
 import { startBrowser } from "../pages/browser.ts";
@@ -63,7 +62,8 @@ test("a screenshot that is too large for an answer becomes a file with an addres
   const { type, bytes } = await downloaded(line?.text);
   expect(type).toBe("image/png");
   expect(sha256(bytes)).toBe(hash?.text);
-  expect(await sharp(bytes).metadata()).toMatchObject({ format: "png", width: 1250 });
+  // A PNG begins with its name and its header, which has the width at this place.
+  expect([bytes.toString("latin1", 1, 4), bytes.readUInt32BE(16)]).toEqual(["PNG", 1250]);
   expect(kept?.text).toContain(`${bytes.length} bytes`);
 });
 

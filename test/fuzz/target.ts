@@ -23,7 +23,7 @@ export interface Reaction {
 }
 
 export interface Answer {
-  // biome-ignore lint/suspicious/noExplicitAny: results of any request
+  // oxlint-disable-next-line typescript/no-explicit-any -- results of any request
   result?: any;
   error?: { code: number; message: string };
 }

@@ -59,7 +59,7 @@ async function until<T>(text: string, act: () => Promise<T>): Promise<T> {
   return result;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: only expectations read the answer of a tool
+// oxlint-disable-next-line typescript/no-explicit-any -- only expectations read the answer of a tool
 async function call(name: string, args: object): Promise<any> {
   const { structuredContent, content, isError } = await client.callTool({ name, arguments: { ...args } });
   return isError ? content : structuredContent;
@@ -70,7 +70,7 @@ const description = async (name: string) => {
   return tools.find((tool) => tool.name === name)?.description ?? "";
 };
 
-describe.sequential("npm run dev", () => {
+describe("npm run dev", () => {
   test("serves an edited definition without cutting off a waiting call, and keeps the state", async () => {
     await call("set_timer", { timer_name: "kept", seconds: 3_600 });
     await call("set_timer", { timer_name: "eggs", seconds: 10 });
@@ -134,7 +134,7 @@ describe.sequential("npm run dev", () => {
   });
 });
 
-describe.sequential("an error thrown", () => {
+describe("an error thrown", () => {
   test("in a durable function is printed with file and line, and the caller gets the message", async () => {
     const { undo, at } = await until(NEW, () => edit('return "complete";', () => 'throw new Error("no eggs left");'));
     await call("set_timer", { timer_name: "thrown", seconds: 1 });

@@ -123,7 +123,7 @@ describe.concurrent("a busy machine", () => {
   });
 });
 
-describe.sequential("a running stack", () => {
+describe("a running stack", () => {
   const cleanup = new AsyncDisposableStack();
   let data: string;
   let launcher: Launcher;

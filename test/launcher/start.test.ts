@@ -24,7 +24,7 @@ async function call(client: Client, name: string, args: object): Promise<Record<
   return structuredContent as Record<string, unknown>;
 }
 
-describe.sequential("npm start", () => {
+describe("npm start", () => {
   let launcher: Launcher;
   beforeAll(async () => {
     launcher = await launch({ args: ["--sample-weather", "--memory"] });

@@ -323,7 +323,7 @@ describe("a request meant to trip the server", () => {
     expect(status).toBeLessThan(500);
     expect(messages[0]).toMatchObject({
       id: 7,
-      error: { code: expect.toSatisfy((code: number) => code < -32600 || code === -32600) },
+      error: { code: expect.toSatisfy((code: number) => code <= -32600) },
     });
     expect(messages[0].error.code).not.toBe(-32603);
   });
@@ -412,7 +412,7 @@ describe("the log", () => {
     const lines = await until("four lines", () => (linesOf(logged).length >= 4 ? linesOf(logged) : undefined));
     for (const line of lines) expect(JSON.stringify(line).length).toBeLessThan(1_000);
     expect(logged.edge.process.output().length).toBeLessThan(10_000);
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for control characters
+    // oxlint-disable-next-line no-control-regex -- the test looks for control characters
     expect(logged.edge.process.output()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u200b]/);
     expect(logged.edge.process.output()).toContain("evil");
   });

@@ -8,7 +8,7 @@ export interface RawAnswer {
   headers: Record<string, string | string[] | undefined>;
   text: string;
   /** The JSON-RPC messages of the answer, whether its body is one message or an event stream. */
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows the shape of its answer
+  // oxlint-disable-next-line typescript/no-explicit-any -- each test knows the shape of its answer
   messages: any[];
 }
 

@@ -24,7 +24,7 @@ export async function startOperated({
 /** The requests of an operator. */
 export function operatorAt(origin: string, token?: string) {
   const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
   const json = async (response: Response): Promise<any> => {
     const body = await response.json();
     if (!response.ok) throw new Error(`${response.status} ${body.error}`);

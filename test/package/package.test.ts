@@ -385,7 +385,7 @@ console.log(JSON.stringify(await jobs.wait(await jobs.start("${tool}", ${JSON.st
     const older = "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})";
     const args = ["--import", older, command(), "wrap", "--", "true"];
     const { exitCode, stderr } = await execa(process.execPath, args, { reject: false });
-    expect([exitCode, stderr]).toEqual([1, "durable-mcp-edge needs Node 22.18 or newer. This is Node 20.20.2."]);
+    expect([exitCode, stderr]).toEqual([1, "durable-mcp-edge needs Node 22.19 or newer. This is Node 20.20.2."]);
   });
 });
 

@@ -60,7 +60,7 @@ const server = (args: string[]) => ({
 interface Message {
   id?: unknown;
   method: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
   result?: any;
   error?: { message: string };
 }

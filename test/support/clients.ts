@@ -38,7 +38,7 @@ export interface ToolResult {
   /** The text of the content, for a model. */
   text: string;
   /** The structured content; empty when there is none. */
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
   content: any;
 }
 

@@ -1,7 +1,7 @@
 import { type RpcOptions, rpc } from "./rpc.ts";
 
 /** The whole result of a job, which may be larger than one answer. Reads the job's resource part by part. */
-// biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+// oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
 export async function wholeResult(url: string, name: string, options: RpcOptions = {}): Promise<any> {
   let text = "";
   for (let uri: string | undefined = `job://${encodeURIComponent(name)}`; uri !== undefined; ) {

@@ -7,7 +7,7 @@ export const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 
 export interface RpcAnswer {
   status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
   result?: any;
   error?: { code: number; message: string; data?: unknown };
 }

@@ -6,7 +6,7 @@ import type { Stack } from "./stack.ts";
 export interface Stored {
   name: string;
   func: string;
-  // biome-ignore lint/suspicious/noExplicitAny: arguments of any job
+  // oxlint-disable-next-line typescript/no-explicit-any -- arguments of any job
   args: any;
   state: PromiseRecord["state"];
   value: unknown;

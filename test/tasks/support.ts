@@ -16,7 +16,7 @@ export const startTaskStack = (options: StackOptions = {}): Promise<Stack> =>
 export const CAPABILITIES = { elicitation: {}, ...TASKS };
 
 /** A task as it comes over the wire. */
-// biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+// oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
 export type WireTask = Record<string, any> & { taskId: string; status: string };
 
 /** The requests of a client that understands tasks. Each rejects with the JSON-RPC error of its answer. */
@@ -64,9 +64,9 @@ export interface Subscription extends AsyncDisposable {
 
 interface Message {
   method?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
   params?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
   result?: any;
 }
 

@@ -91,7 +91,7 @@ export async function connect(
 }
 
 /** A tool's answer, in which a test reads members without checking their types. */
-// biome-ignore lint/suspicious/noExplicitAny: the tests know its shape
+// oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
 export type Structured = Record<string, any>;
 
 /** One object with an answer's structured content, its content, its text, and whether it is an error. */

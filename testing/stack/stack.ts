@@ -58,7 +58,7 @@ export interface TestStack extends AsyncDisposable {
    *
    * @throws {ToolCallFailed} if the tool answers with an error
    */
-  // biome-ignore lint/suspicious/noExplicitAny: a test knows the shape of the answer
+  // oxlint-disable-next-line typescript/no-explicit-any -- a test knows the shape of the answer
   call<T = any>(tool: string, args?: object): Promise<T>;
   /**
    * Resolves with the name of a job whose name begins with `name`, as soon as there is one; rejects after 45 seconds. Wait for

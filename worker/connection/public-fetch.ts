@@ -69,7 +69,9 @@ function resolverOf(allowPrivate: boolean, silence: number) {
   const load = async () => {
     const undici = await import("undici");
     const connect = { timeout: 10_000, ...(!allowPrivate && { lookup: publicLookup }) };
-    return { undici, dispatcher: new undici.Agent({ headersTimeout: silence, bodyTimeout: silence, connect }) };
+    // HTTP/1.1 alone, as the `fetch` of Node.
+    const options = { allowH2: false, headersTimeout: silence, bodyTimeout: silence, connect };
+    return { undici, dispatcher: new undici.Agent(options) };
   };
   let loading: ReturnType<typeof load> | undefined;
   return async (url: string | URL) => {

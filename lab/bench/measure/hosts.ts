@@ -78,7 +78,7 @@ async function measure({ name, url, pid }: Host): Promise<Figure[]> {
     const body = JSON.stringify({ kind, head: { corrId: "1", version: "2026-04-01" }, data });
     const headers = { "content-type": "application/json" };
     const response = await pool.request({ method: "POST", path: "/", headers, body });
-    // biome-ignore lint/suspicious/noExplicitAny: the shape depends on the request
+    // oxlint-disable-next-line typescript/no-explicit-any -- the shape depends on the request
     const { data: answer } = (await response.body.json()) as any;
     if (response.statusCode !== 200) throw new Error(`${kind}: ${response.statusCode} ${JSON.stringify(answer)}`);
     return answer;

@@ -21,9 +21,9 @@ export interface HttpRequest {
 export interface Answer {
   id?: number;
   method?: string;
-  // biome-ignore lint/suspicious/noExplicitAny: the shape depends on the request
+  // oxlint-disable-next-line typescript/no-explicit-any -- the shape depends on the request
   params?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // oxlint-disable-next-line typescript/no-explicit-any -- as above
   result?: any;
   error?: { message: string };
 }

@@ -29,7 +29,7 @@ export interface Format {
 }
 
 /** A vendor's request, in JSON. */
-// biome-ignore lint/suspicious/noExplicitAny: each format knows the shape of its own requests
+// oxlint-disable-next-line typescript/no-explicit-any -- each format knows the shape of its own requests
 export type Body = any;
 
 /** The text of a content, which is a string or a list of parts with texts. */
