@@ -196,7 +196,7 @@ export class Connection {
   }
 
   async #withRetries<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    for (let failingSince: number | undefined; ; ) {
+    for (let failingSince: number | undefined; ;) {
       signal?.throwIfAborted();
       try {
         return await request();

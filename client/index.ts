@@ -166,7 +166,7 @@ export function createClient<const Tools extends ClientTools>({
     async *follow(job, signal) {
       const name = nameOf(job);
       let from = 0;
-      for (let lastJson = ""; ; ) {
+      for (let lastJson = ""; ;) {
         const args = { job_names: [name], result: "none", partial_from: from };
         const { statuses } = await connection.call("probe_status", args, signal && { signal });
         const [view] = statuses as [JobView];

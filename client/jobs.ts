@@ -41,7 +41,7 @@ export async function readJob(connection: Connection, name: string, signal?: Abo
       signal,
     );
   let text = "";
-  for (let uri: string | undefined = uriOf(name); uri !== undefined; ) {
+  for (let uri: string | undefined = uriOf(name); uri !== undefined;) {
     const { contents } = await read(uri);
     const [content] = contents;
     if (!content || !("text" in content)) {

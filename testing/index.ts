@@ -7,10 +7,5 @@ export { startStack, type TestJob, type TestStack, type TestStackOptions } from 
 export type { StackPart } from "./stack/stack-part.ts";
 export type { TestTime } from "./stack/test-time.ts";
 export { ToolCallFailed } from "./stack/tool-client.ts";
-export {
-  startUpstream,
-  type Upstream,
-  type UpstreamAnswer,
-  type UpstreamRequest,
-} from "./stack/upstream.ts";
+export { startUpstream, type Upstream, type UpstreamAnswer, type UpstreamRequest } from "./stack/upstream.ts";
 export type { WorkerProcess } from "./stack/worker-process.ts";

@@ -198,7 +198,7 @@ function serverOf(resonate: Overview["resonate"]): string[] {
 }
 
 async function printAuditLog(ask: Ask, from: number): Promise<undefined> {
-  for (let after = from; ; ) {
+  for (let after = from; ;) {
     const { entries } = await ask<{ entries: AuditEntry[] }>("audit-log", { after, limit: 1_000 });
     for (const entry of entries) print(JSON.stringify(entry));
     const last = entries.at(-1);

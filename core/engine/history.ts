@@ -1,6 +1,5 @@
 /** The history of one run of a job, as saved to a file: all that is needed to repeat the run. */
 import type { PromiseRecord, PromiseState } from "../resonate/connection/protocol.ts";
-
 import type { Run } from "./state.ts";
 
 export interface History {

@@ -28,7 +28,7 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
   const reader = request.body?.getReader();
   const read = async (): Promise<Uint8Array<ArrayBuffer> | 413> => {
     const chunks: Uint8Array<ArrayBuffer>[] = [];
-    for (let size = 0; reader; ) {
+    for (let size = 0; reader;) {
       const { done, value } = await reader.read();
       if (done) break;
       size += value.byteLength;
@@ -52,7 +52,7 @@ export async function drainUnread({ body, bodyUsed }: Request): Promise<void> {
 async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const limit = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN_TIMEOUT_MS);
   try {
-    for (let left = MAX_DRAINED_BYTES; left > 0; ) {
+    for (let left = MAX_DRAINED_BYTES; left > 0;) {
       const { done, value } = await reader.read();
       if (done) return;
       left -= value.byteLength;

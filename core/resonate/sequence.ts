@@ -56,7 +56,7 @@ export async function last<T>(
   const numbers = search(after);
   let newest: Last<T> = { n: after, entry };
   if (entry !== undefined && isLast(entry)) return newest;
-  for (let next = numbers.next(); !next.done; ) {
+  for (let next = numbers.next(); !next.done;) {
     const n = next.value;
     const found = await get(n);
     if (found !== undefined) {

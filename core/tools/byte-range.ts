@@ -97,7 +97,7 @@ async function textOfRange(
     all += words.length;
     const [begin, length] = [Number(pieces[i + 1] ?? 0), Number(pieces[i + 2] ?? 0)];
     const end = begin + Math.min(length, to - all);
-    for (let at = begin + Math.max(0, from - all); at < end; ) {
+    for (let at = begin + Math.max(0, from - all); at < end;) {
       const n = Math.floor(at / CHUNK_CHARACTERS);
       const part = await store.child(chunkId(job, id, n), signal);
       if (!part) throw new Error("a part of the result is gone");

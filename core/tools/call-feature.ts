@@ -9,7 +9,8 @@ import type { CallContext, Tool, ToolContext } from "./tool.ts";
 
 /** A request of a client apart from its method and parameters, and, for a call, from the tool's name and arguments. */
 export interface CallRequest
-  extends Abilities,
+  extends
+    Abilities,
     Pick<ToolContext, "signal" | "inputResponses" | "idempotencyKey" | "reportProgress">,
     Pick<CallContext, "logLevel" | "notify"> {
   scope: RequestScope;

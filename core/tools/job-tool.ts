@@ -65,8 +65,11 @@ export interface JobToolOptions<Input, Args, Result> extends ToolOptions<Input> 
  *   answer: ({ jobName, status }) => ({ job_name: jobName, status }),
  * } satisfies StartToolOptions<{ day: string }, { day: string }, unknown, object>);
  */
-export interface StartToolOptions<Input, Args, Result, Output extends object>
-  extends JobToolOptions<Input, Args, Result> {
+export interface StartToolOptions<Input, Args, Result, Output extends object> extends JobToolOptions<
+  Input,
+  Args,
+  Result
+> {
   output: Schema<Output>;
   answer(job: Started<Args, Result>, input: Input, context: ToolContext): MaybePromise<Output>;
 }
@@ -86,7 +89,8 @@ export interface StartToolOptions<Input, Args, Result, Output extends object>
  * export const watchSite = defineDurableTool(options);
  */
 export interface DurableToolOptions<Args, Result>
-  extends ToolOptions<Args>,
+  extends
+    ToolOptions<Args>,
     Pick<JobToolOptions<Args, Args, Result>, "schedule">,
     Omit<JobOptions<Args, Result>, "kind" | "prefix" | "args" | "result" | "restarts" | "answers" | "apps"> {
   /** The function's result: advertised, and checked before it is stored. */

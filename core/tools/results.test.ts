@@ -41,7 +41,7 @@ test("parts of the length of a host's cut are read one after another, each from 
   const view = { job_name: "weather", status: "complete", result } as const;
   let text = "";
   let most = 0;
-  for (let offset: number | undefined = 0; offset !== undefined; ) {
+  for (let offset: number | undefined = 0; offset !== undefined;) {
     const fitted = arrange([cutToLimit(view, { result: "full", offset, limit: 501 }, MAX_ANSWER)], MAX_ANSWER);
     const { summary } = fitted.views[0] ?? {};
     if (!summary) throw new Error("a part was expected");

@@ -29,7 +29,7 @@ export function readRows(
   const tables = tablesOf(host);
   const rows: CallerRow[] = from === 0 && after === 0 ? [{ caller, table: BEGIN_TABLE, row: {} }] : [];
   let size = 0;
-  for (let at = from, last = after; at < tables.length; ) {
+  for (let at = from, last = after; at < tables.length;) {
     const table = tables[at] as string;
     const statement = `SELECT rowid AS _at, * FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ${ROWS_AT_ONCE}`;
     const found = host.sql.all(statement, last);

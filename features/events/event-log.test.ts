@@ -26,7 +26,7 @@ test("each event is read once and in order, page by page, also from a log that w
   const { log, begin, sql } = filled();
   const seen: string[] = [];
   let cursor = begin;
-  for (let hasMore = true; hasMore; ) {
+  for (let hasMore = true; hasMore;) {
     const reader = seen.length % 2 === 0 ? log : new EventLog(sql);
     const page = reader.read({ name: NAME, cursor, limit: 997 }, COUNT);
     seen.push(...page.events.map(({ id }) => id));

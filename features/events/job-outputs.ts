@@ -58,7 +58,7 @@ export class JobOutputs {
 
   /** Logs what is new in a job's progress feed, and has the next entry pushed. */
   async readFeed(job: JobPromise, channel: Channel): Promise<void> {
-    for (let read = -1; ; ) {
+    for (let read = -1; ;) {
       const n = await this.noteFeed(job);
       // Beyond the deadline of its job an entry counts as settled, but is none.
       if (n === read) return;

@@ -9,8 +9,8 @@ import { clientAddress } from "../../functions/http/client-address.ts";
 import { limitedResponse, type RateLimit } from "../../functions/http/limits.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 import { bodyOf } from "./download.ts";
-import { type EdgeFileBindings, fileStorageOf } from "./kept.ts";
 import { type Description, type FileStorage, folderOf } from "./kept-files.ts";
+import { type EdgeFileBindings, fileStorageOf } from "./kept.ts";
 import { bytesOf } from "./storage/objects.ts";
 
 /** How long an address is valid, in milliseconds. */

@@ -129,7 +129,7 @@ export class AlertChecks {
     const { client, config } = this.#options;
     // The plus makes SQLite search by state.
     const where = which === "all" ? "rowid > ? ORDER BY rowid" : "state = 'blocked' AND +rowid > ? ORDER BY +rowid";
-    for (let isOver = false; !isOver; ) {
+    for (let isOver = false; !isOver;) {
       const rows = this.#options.tables.all<{ rowid: number; job: string }>(
         `SELECT rowid, job FROM waits WHERE ${where} LIMIT ?`,
         ...[this.#lastRows[which], WAITS_READ_AT_ONCE],

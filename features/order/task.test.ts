@@ -11,9 +11,8 @@ const STORED = { state: "resolved" as const, param: {}, value: {}, tags: {}, tim
 
 /** A job at the first position, which was created so many milliseconds after it. */
 function scene(delayMs: number) {
-  const get = vi.fn(
-    async (id: string): Promise<PromiseRecord | undefined> =>
-      id === POSITION ? { ...STORED, id, param: encodeValue({ job: "tea_1", by: "b" }) } : undefined,
+  const get = vi.fn(async (id: string): Promise<PromiseRecord | undefined> =>
+    id === POSITION ? { ...STORED, id, param: encodeValue({ job: "tea_1", by: "b" }) } : undefined,
   );
   const create = vi.fn(async (id: string) => ({ ...STORED, id }));
   const job = { concurrency: { key: () => "ada", limit: 1 } };

@@ -7,7 +7,7 @@ const DAY = 86_400_000;
 
 function firings(when: When, from: string, count: number): string[] {
   const found: string[] = [];
-  for (let after = at(from); found.length < count; ) {
+  for (let after = at(from); found.length < count;) {
     const next = nextAfter(when, after);
     if (next === undefined) break;
     found.push(new Date(next).toISOString());
@@ -37,7 +37,7 @@ test("an hour that a day skips, or has twice, fires once on that day", () => {
 /** The firings that a schedule decides on if it looks whenever one is due, and each `every` milliseconds. */
 function decided(when: When, from: string, until: string, every = Number.POSITIVE_INFINITY): string[] {
   const found: string[] = [];
-  for (let after = at(from); ; ) {
+  for (let after = at(from); ;) {
     const due = nextAfter(when, after) ?? Number.POSITIVE_INFINITY;
     // An alarm is a little late.
     const now = Math.min(due, after + every) + 50;

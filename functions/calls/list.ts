@@ -126,7 +126,7 @@ async function take(
   let room = MAX_ANSWER - 1_000;
   let last: Cursor | undefined;
   let isSearchEnd = false;
-  for (let readCount = 0; ; ) {
+  for (let readCount = 0; ;) {
     const batch: OwnStep[] = [];
     while (batch.length < limit - listedJobs.size && readCount < MAX_READ_JOBS) {
       const { done, value } = await steps.next();

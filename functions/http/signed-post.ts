@@ -73,7 +73,7 @@ async function outcomeOf(response: Response, reads: boolean, signal: AbortSignal
   signal.addEventListener("abort", stop, { once: true });
   const decoder = new TextDecoder();
   let text = "";
-  for (let size = 0; reader && size <= MAX_ANSWER_BYTES; ) {
+  for (let size = 0; reader && size <= MAX_ANSWER_BYTES;) {
     const { done, value } = await reader.read();
     if (done) break;
     size += value.byteLength;

@@ -21,42 +21,46 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("wait" as const) }) },
 );
 
-test("in any history a start is refused when and only when the limit is reached, even when ends are not reported", {
-  timeout: 300_000,
-}, async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { maxLength: 60, size: "max" }),
-      fc.integer({ min: 2, max: 30 }),
-      async (steps, most) => {
-        vi.setSystemTime(BEGAN);
-        const { start, end, isPending, restart } = deployCaller(most);
-        const jobs = new Map<string, number>();
-        const dead: { count: number; until: number }[] = [];
-        for (const [n, one] of steps.entries()) {
-          const name = `timer_${n}`;
-          const running = [...jobs].filter(([job]) => isPending(job));
-          const used = running.reduce((sum, [, count]) => sum + count, 0);
-          const lost = dead.filter(({ until }) => Date.now() <= until).reduce((sum, { count }) => sum + count, 0);
-          if (one.do === "restart") restart();
-          else if (one.do === "wait") vi.advanceTimersByTime(31_000);
-          else if (one.do === "end") {
-            const [job] = running[one.which % Math.max(1, running.length)] ?? [];
-            if (job !== undefined) await end(job);
-          } else if (one.do === "die") {
-            const isTaken = (await start(name, 1, true)) === "reserved";
-            if (isTaken) dead.push({ count: 1, until: Date.now() + 30_000 });
-          } else {
-            const answer = await start(name, one.count);
-            if (answer !== "full") jobs.set(name, one.count);
-            expect([n, answer]).toEqual([n, used + lost + one.count > most ? "full" : "reserved"]);
+test(
+  "in any history a start is refused when and only when the limit is reached, even when ends are not reported",
+  {
+    timeout: 300_000,
+  },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 60, size: "max" }),
+        fc.integer({ min: 2, max: 30 }),
+        async (steps, most) => {
+          vi.setSystemTime(BEGAN);
+          const { start, end, isPending, restart } = deployCaller(most);
+          const jobs = new Map<string, number>();
+          const dead: { count: number; until: number }[] = [];
+          for (const [n, one] of steps.entries()) {
+            const name = `timer_${n}`;
+            const running = [...jobs].filter(([job]) => isPending(job));
+            const used = running.reduce((sum, [, count]) => sum + count, 0);
+            const lost = dead.filter(({ until }) => Date.now() <= until).reduce((sum, { count }) => sum + count, 0);
+            if (one.do === "restart") restart();
+            else if (one.do === "wait") vi.advanceTimersByTime(31_000);
+            else if (one.do === "end") {
+              const [job] = running[one.which % Math.max(1, running.length)] ?? [];
+              if (job !== undefined) await end(job);
+            } else if (one.do === "die") {
+              const isTaken = (await start(name, 1, true)) === "reserved";
+              if (isTaken) dead.push({ count: 1, until: Date.now() + 30_000 });
+            } else {
+              const answer = await start(name, one.count);
+              if (answer !== "full") jobs.set(name, one.count);
+              expect([n, answer]).toEqual([n, used + lost + one.count > most ? "full" : "reserved"]);
+            }
           }
-        }
-      },
-    ),
-    { numRuns: RUNS },
-  );
-});
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  },
+);
 
 test("jobs that stay open after their expected end do not hide from a start which others have ended", async () => {
   const { start, create, end } = deployCaller(100);

@@ -115,7 +115,7 @@ test("a search goes through 2,000 jobs per call and continues from its cursor, a
   for (const status of [undefined, "running"]) {
     const found: string[] = [];
     const calls: number[] = [];
-    for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+    for (let cursor: string | undefined = ""; cursor !== undefined;) {
       asked.length = 0;
       const answer = await list({ search: "NEEDLE", status, ...(cursor && { cursor }) });
       found.push(...answer.jobs.map(({ job_name }) => job_name));

@@ -46,7 +46,7 @@ export async function putToSleep(stack: Stack, count: number, database: Database
 /** All promises with that address, by id. */
 async function all(resonate: Resonate, target: string) {
   const promises = new Map<string, { state: string; settledAt?: number }>();
-  for (let cursor: string | undefined; ; ) {
+  for (let cursor: string | undefined; ;) {
     const page = { tags: { "resonate:target": target }, limit: 1_000, ...(cursor !== undefined && { cursor }) };
     const { head, data } = await resonate.call("promise.search", page);
     if (head.status !== 200 || typeof data !== "object") throw new Error(`promise.search answered ${head.status}`);

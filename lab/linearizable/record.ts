@@ -103,7 +103,7 @@ class Batch {
 
   /** Waits until requests may be sent. */
   async #open(): Promise<void> {
-    for (let gate: Promise<void> | undefined; gate !== this.#gate; ) {
+    for (let gate: Promise<void> | undefined; gate !== this.#gate;) {
       gate = this.#gate;
       await gate;
     }

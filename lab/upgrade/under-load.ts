@@ -116,7 +116,7 @@ async function load(id: number): Promise<void> {
     started.push(job);
     const due = performance.now() + TIMER * 1_000;
     let of = phase;
-    for (let isDone = false; !isDone; ) {
+    for (let isDone = false; !isDone;) {
       const wait = await call("await_result", { job_names: [job] });
       of = wait.of;
       isDone = job in wait.answer.results;
@@ -136,7 +136,7 @@ await pause(5_000);
 enter("before");
 await pause(seconds * 1_000);
 enter("workers of both builds");
-for (const end = Date.now() + seconds * 1_000; Date.now() < end || workers.some(({ build }) => build !== next); ) {
+for (const end = Date.now() + seconds * 1_000; Date.now() < end || workers.some(({ build }) => build !== next);) {
   for (const worker of workers) {
     await replace(worker, worker.build === next ? before : next);
     await pause(1_000);

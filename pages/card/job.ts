@@ -14,7 +14,8 @@ export interface CardFile extends FileSummary {
 
 /** A job as the tool `job_card` describes it. */
 export interface Job
-  extends Pick<JobView, "job_name" | "status" | "error" | "doing" | "started_at">,
+  extends
+    Pick<JobView, "job_name" | "status" | "error" | "doing" | "started_at">,
     Pick<FeedEntry, "progress" | "step"> {
   title?: string;
   /** How to show the result; `chart` is the address of the program that draws it, if it is a chart. */

@@ -3,7 +3,6 @@
  * `--chart-text` and `--chart-line` of the element. The browser's color scheme sets them, or a card's host on the root element.
  */
 import "./language.ts";
-
 import uPlot from "uplot";
 import type { ChartView } from "../../core/author/index.ts";
 import { type Columns, columnsOf } from "./columns.ts";

@@ -71,7 +71,7 @@ async function save(report: (text: string) => void): Promise<string> {
 async function readJob(job_name: string): Promise<object> {
   const info = await retryWhenLimited(() => job(job_name, 1));
   const { entries } = info.timeline;
-  for (let from = 1, { next } = info.timeline; next > from; ) {
+  for (let from = 1, { next } = info.timeline; next > from;) {
     from = next;
     const { timeline } = await retryWhenLimited(() => job(job_name, from));
     entries.push(...timeline.entries);

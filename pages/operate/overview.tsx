@@ -256,7 +256,17 @@ export const Kinds: FC<{ overview: Overview; onDone(): void }> = ({ overview, on
     <Scroll label="Table of kinds">
       <Table
         class="jobs"
-        heads={["Kind", "Started", "Complete", "Failed", "Took", "Slowest", <span key="control" class="muted">Control</span>]}
+        heads={[
+          "Kind",
+          "Started",
+          "Complete",
+          "Failed",
+          "Took",
+          "Slowest",
+          <span key="control" class="muted">
+            Control
+          </span>,
+        ]}
       >
         {overview.kinds.map(({ kind, started = 0, complete = 0, failed = 0, cancelled = 0, ms = 0, before }) => {
           const slowest = overview.slowest.find((each) => each.kind === kind);

@@ -34,7 +34,7 @@ export function readRows(
   const afterKey = `WHERE (${names}) > (${columns.map(() => "?").join(", ")})`;
   const rows: BackupRow[] = [];
   let last = key;
-  for (let characters = 0; ; ) {
+  for (let characters = 0; ;) {
     const condition = last.length > 0 ? afterKey : "";
     const batch = sql.all(`SELECT * FROM ${table} ${condition} ORDER BY ${names} LIMIT ${ROWS_PER_STATEMENT}`, ...last);
     for (const row of batch) {

@@ -130,7 +130,7 @@ test("another object restores a backup from the bucket, page by page; an object 
   await host.operate("POST", "rest");
   let after: string | undefined;
   let pages: number | undefined;
-  for (let page = 0; pages === undefined; ) {
+  for (let page = 0; pages === undefined;) {
     const query = `name=b&page=${page}${after === undefined ? "" : `&after=${encodeURIComponent(after)}`}`;
     const { data } = await host.operate("POST", `bucket?${query}`);
     ({ pages } = data);

@@ -43,7 +43,7 @@ export async function respondTo(
 /** The lines of a body; undefined if there are more than {@link MAX_BATCH_LINES}. */
 function linesOf(body: Uint8Array): Uint8Array[] | undefined {
   const lines: Uint8Array[] = [];
-  for (let from = 0; from <= body.length; ) {
+  for (let from = 0; from <= body.length;) {
     const end = body.indexOf(NEWLINE_BYTE, from);
     lines.push(body.subarray(from, end < 0 ? body.length : end));
     if (lines.length > MAX_BATCH_LINES) return undefined;

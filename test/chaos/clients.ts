@@ -81,7 +81,7 @@ export class Clients {
   /** The names of all jobs from the pages of `list_jobs`; undefined if there are too many to list. */
   async list(client: McpClient): Promise<Set<string> | undefined> {
     const names = new Set<string>();
-    for (let cursor: string | undefined; ; ) {
+    for (let cursor: string | undefined; ;) {
       const args = { limit: 100, ...(cursor !== undefined && { cursor }) };
       const page = await this.#calls.persist(() => this.#calls.tool(client, "list_jobs", args));
       for (const { job_name } of page.jobs) names.add(job_name);

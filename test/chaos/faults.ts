@@ -154,14 +154,12 @@ export class Faults {
     return [
       // In an account it also contains the Resonate server and the runner.
       { name: "edge", process: isAccount ? "resonate" : "edge", part: edge, health: () => `${origin}/health` },
-      ...workers.map(
-        (part, i): Victim => ({
-          name: `worker ${i}`,
-          process: "worker",
-          part,
-          health: () => part.process.healthUrl,
-        }),
-      ),
+      ...workers.map((part, i): Victim => ({
+        name: `worker ${i}`,
+        process: "worker",
+        part,
+        health: () => part.process.healthUrl,
+      })),
       ...(server
         ? [{ name: "resonate", process: "resonate", part: server, health: () => `${resonate.url}/ready` } as const]
         : []),

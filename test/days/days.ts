@@ -73,7 +73,7 @@ class JobStarter {
 
   async start(): Promise<void> {
     const n = this.started++;
-    for (let failed = 0; ; ) {
+    for (let failed = 0; ;) {
       try {
         return await this.#startJob(n);
       } catch (error) {
@@ -157,7 +157,7 @@ export async function* simulateDays({ days, jobs, parts, callers, ...options }: 
 
 /** The size of the database once it no longer changes, because the server has removed all expired data. */
 async function settled(data: string): Promise<Pick<DayEnd, "rows" | "file" | "used">> {
-  for (let before = -1; ; ) {
+  for (let before = -1; ;) {
     const found = await withCopy(data, async (dir) => {
       const db = new DatabaseSync(join(dir, "resonate.db"));
       const count = (from: string) =>
@@ -209,7 +209,7 @@ async function startAgain(
  * the copy may be damaged; then it is made again.
  */
 async function withCopy<T>(data: string, work: (dir: string) => Promise<T>): Promise<T> {
-  for (let failed = 0; ; ) {
+  for (let failed = 0; ;) {
     const dir = await mkdtemp(join(tmpdir(), "days-copy-"));
     try {
       for (const end of ["", "-wal"]) await copyFile(join(data, `resonate.db${end}`), join(dir, `resonate.db${end}`));

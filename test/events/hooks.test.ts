@@ -308,48 +308,52 @@ test("a subscription without https, a public address, a secret or a caller is re
 /** The number of subscriptions that one caller requests. The long version of the test sets 10,000. */
 const ASKED = Number(process.env.SUBSCRIPTIONS ?? 400);
 
-test("a caller that requests hundreds of subscriptions gets fifty, while another subscribes and gets its events", {
-  timeout: 30_000 + 30 * ASKED,
-}, async () => {
-  await using own = await startStack({
-    resonate,
-    workers: 1,
-    bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1", RATE_LIMIT: "0" },
-  });
-  await using eve = await eventsAt(own.url, TOKENS.eve);
-  await using bob = await eventsAt(own.url, TOKENS.bob);
-  await using flooded = await startReceiver(newSecret());
-  await using receiver = await startReceiver(newSecret());
-  let asked = 0;
-  let isTold = false;
-  const answers: Record<string, number> = {};
-  const ask = async () => {
-    // Goes on beyond ASKED until the other caller has its events.
-    while (asked < ASKED || !isTold) {
-      asked += 1;
-      const { url, secret } = flooded;
-      const params = { ...ENDED, arguments: { job_names: [`timer_${asked}`] }, delivery: { url, secret } };
-      const answer = await eve.request("events/subscribe", params).then(
-        () => "granted",
-        ({ code }) => code,
-      );
-      answers[answer] = (answers[answer] ?? 0) + 1;
-    }
-  };
-  const flood = Promise.all(Array.from({ length: 16 }, ask));
-  const tell = async () => {
-    await until("the flood", () => asked > 60);
-    await bob.request("events/subscribe", { ...ENDED, delivery: { url: receiver.url, secret: receiver.secret } });
-    for (const n of [1, 2, 3]) await bob.start(...timer(`beside the flood ${n}`));
-    await until("three deliveries", () => receiver.delivered.length === 3);
-  };
-  await tell().finally(() => {
-    isTold = true;
-  });
-  await flood;
-  expect(answers).toEqual({ granted: 50, [-32025]: asked - 50 });
-  expect([...flooded.delivered, ...receiver.forged]).toEqual([]);
-});
+test(
+  "a caller that requests hundreds of subscriptions gets fifty, while another subscribes and gets its events",
+  {
+    timeout: 30_000 + 30 * ASKED,
+  },
+  async () => {
+    await using own = await startStack({
+      resonate,
+      workers: 1,
+      bindings: { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1", RATE_LIMIT: "0" },
+    });
+    await using eve = await eventsAt(own.url, TOKENS.eve);
+    await using bob = await eventsAt(own.url, TOKENS.bob);
+    await using flooded = await startReceiver(newSecret());
+    await using receiver = await startReceiver(newSecret());
+    let asked = 0;
+    let isTold = false;
+    const answers: Record<string, number> = {};
+    const ask = async () => {
+      // Goes on beyond ASKED until the other caller has its events.
+      while (asked < ASKED || !isTold) {
+        asked += 1;
+        const { url, secret } = flooded;
+        const params = { ...ENDED, arguments: { job_names: [`timer_${asked}`] }, delivery: { url, secret } };
+        const answer = await eve.request("events/subscribe", params).then(
+          () => "granted",
+          ({ code }) => code,
+        );
+        answers[answer] = (answers[answer] ?? 0) + 1;
+      }
+    };
+    const flood = Promise.all(Array.from({ length: 16 }, ask));
+    const tell = async () => {
+      await until("the flood", () => asked > 60);
+      await bob.request("events/subscribe", { ...ENDED, delivery: { url: receiver.url, secret: receiver.secret } });
+      for (const n of [1, 2, 3]) await bob.start(...timer(`beside the flood ${n}`));
+      await until("three deliveries", () => receiver.delivered.length === 3);
+    };
+    await tell().finally(() => {
+      isTold = true;
+    });
+    await flood;
+    expect(answers).toEqual({ granted: 50, [-32025]: asked - 50 });
+    expect([...flooded.delivered, ...receiver.forged]).toEqual([]);
+  },
+);
 
 test("a caller whose token is removed, or who is blocked, is only notified that its subscription has ended", async () => {
   const bindings: Record<string, string> = { ...bearerBindings(TOKENS), ALLOW_LOOPBACK_CALLBACKS: "1" };

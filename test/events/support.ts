@@ -35,7 +35,7 @@ export async function eventsAt(url: string, token?: string) {
     async collect(cursor: string | null, count: number, params: object = { name: "job.ended" }) {
       const events: Told[] = [];
       let at = cursor;
-      for (const end = Date.now() + 30_000; events.length < count && Date.now() < end; ) {
+      for (const end = Date.now() + 30_000; events.length < count && Date.now() < end;) {
         const page = (await request("events/poll", { ...params, cursor: at })) as Polled;
         events.push(...page.events);
         at = page.cursor;

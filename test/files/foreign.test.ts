@@ -90,12 +90,7 @@ test("each of 1,000 files of ten callers can be read by its own caller only, and
     expect(JSON.stringify(result ?? error)).not.toContain(`only ${caller} `);
   });
 
-  const [
-    {
-      uris: [uri = ""],
-      address,
-    } = { uris: [], address: "" },
-  ] = all;
+  const [{ uris: [uri = ""], address } = { uris: [], address: "" }] = all;
   const forms = formsOf(uri, address);
   expect(new Set(forms).size).toBeGreaterThanOrEqual(40);
   const [thief = ""] = CALLERS.slice(1);

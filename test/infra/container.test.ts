@@ -23,7 +23,9 @@ async function startEngine(env: () => Record<string, string>) {
     async sleep() {
       for (const worker of workers.values()) {
         (await worker).signal("SIGTERM");
-        await (await worker).exited;
+        await (
+          await worker
+        ).exited;
       }
       workers.clear();
     },

@@ -36,7 +36,7 @@ test("works as without keys, stores nothing in clear text, and still reads data 
 
   const kept = await until("all to be found", async () => {
     const found = [];
-    for (let cursor: string | undefined; ; ) {
+    for (let cursor: string | undefined; ;) {
       const { data } = await resonate.call("promise.search", { limit: 1_000, ...(cursor !== undefined && { cursor }) });
       if (typeof data !== "object") throw new Error(data);
       found.push(...data.promises.filter(({ id }) => id.startsWith(namespace)));

@@ -8,7 +8,7 @@ export function screenOf(written: string): string[] {
   const lines: string[] = [""];
   let row = 0;
   let column = 0;
-  for (let i = 0; i < written.length; ) {
+  for (let i = 0; i < written.length;) {
     SEQUENCE.lastIndex = i;
     const [sequence, , count, command] = SEQUENCE.exec(written) ?? [];
     if (sequence !== undefined) {

@@ -98,7 +98,7 @@ describe("a result of nearly a megabyte", () => {
 
   test("can be read whole as a resource, each part of which gives the address of the next", async () => {
     let text = "";
-    for (let uri: string | undefined = `job://${name}`; uri !== undefined; ) {
+    for (let uri: string | undefined = `job://${name}`; uri !== undefined;) {
       const { result } = await read(uri);
       expect(JSON.stringify(result).length).toBeLessThan(BOUND + ENVELOPE);
       expect(result).toMatchObject({ cacheScope: "private", contents: [{ uri, mimeType: "application/json" }] });

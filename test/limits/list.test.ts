@@ -32,7 +32,7 @@ async function counted(work: () => Promise<unknown>) {
 
 async function all(caller: TestCaller, args: object = {}): Promise<string[]> {
   const found: string[] = [];
-  for (let cursor: string | undefined; ; ) {
+  for (let cursor: string | undefined; ;) {
     const page = await caller.call("list_jobs", { ...args, ...(cursor !== undefined && { cursor }) });
     found.push(...names(page));
     cursor = page.next_cursor;

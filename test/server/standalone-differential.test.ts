@@ -73,7 +73,7 @@ async function sideBySide(steps: readonly TimedStep[], outcomes: Set<string>): P
     now += step.delay;
     if ("tick" in step) {
       // One tick fires a schedule only once, even if it has missed several runs, so ticks are repeated until none is due.
-      for (let wasDue = true; wasDue; ) {
+      for (let wasDue = true; wasDue;) {
         log.push(`${now} tick`);
         expect((await askStandalone("debug.tick", { time: now }, now)).status).toBe(200);
         wasDue = embedded.tick(now);

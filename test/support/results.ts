@@ -4,7 +4,7 @@ import { type RpcOptions, rpc } from "./rpc.ts";
 // oxlint-disable-next-line typescript/no-explicit-any -- the tests know its shape
 export async function wholeResult(url: string, name: string, options: RpcOptions = {}): Promise<any> {
   let text = "";
-  for (let uri: string | undefined = `job://${encodeURIComponent(name)}`; uri !== undefined; ) {
+  for (let uri: string | undefined = `job://${encodeURIComponent(name)}`; uri !== undefined;) {
     const { result, error } = await rpc(url, "resources/read", { uri }, options);
     if (error) throw new Error(error.message);
     const { result: whole, summary, next } = JSON.parse(result.contents[0].text);

@@ -24,7 +24,7 @@ export async function storedJobs(
   state?: PromiseRecord["state"],
 ): Promise<Map<string, Stored>> {
   const jobs = new Map<string, Stored>();
-  for (let cursor: string | undefined; ; ) {
+  for (let cursor: string | undefined; ;) {
     const { head, data } = await resonate.call("promise.search", {
       tags: { "resonate:target": `poll://any@${group}` },
       limit: PAGE,

@@ -5,7 +5,7 @@ import type { Structured } from "./support.ts";
 /** Returns a job's result as JSON text, read as a resource from an address on, until a part names no next one. */
 export async function byResource(client: Client, address: string): Promise<string> {
   let text = "";
-  for (let uri: string | undefined = address; uri !== undefined; ) {
+  for (let uri: string | undefined = address; uri !== undefined;) {
     const { contents } = await client.readResource({ uri });
     const { summary, next } = JSON.parse((contents[0] as { text: string }).text);
     if (summary.offset !== text.length) throw new Error(`${uri} begins at ${summary.offset}, not at ${text.length}`);
@@ -18,7 +18,7 @@ export async function byResource(client: Client, address: string): Promise<strin
 /** Returns the same text through `probe_status`, for clients that do not read resources. */
 export async function byTool(client: Client, job_name: string, fields?: string[]): Promise<string> {
   let text = "";
-  for (let offset: number | undefined = 0; offset !== undefined; ) {
+  for (let offset: number | undefined = 0; offset !== undefined;) {
     const args = { job_names: [job_name], result: "full", offset, ...(fields && { fields }) };
     const { structuredContent } = await client.callTool({ name: "probe_status", arguments: args });
     const { summary } = (structuredContent as Structured).statuses[0];

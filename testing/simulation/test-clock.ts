@@ -127,7 +127,7 @@ export class TestClock implements Clock {
     };
     work.then(onSettled, onSettled);
     const openBefore = openResources().length;
-    for (let idle = 0; ; ) {
+    for (let idle = 0; ;) {
       const eventsBefore = this.#events;
       await machineClock.turn();
       await machineClock.turn();

@@ -94,7 +94,7 @@ class Trial {
     for (const name of this.#dependencies.jobs ?? []) await this.#startJob(name);
     const { cancel } = this.#plan;
     if (cancel) this.#clock.after(cancel.after, () => void this.#cancel(cancel.noticeDelay));
-    for (let executions = 0; executions < MAX_EXECUTIONS; ) {
+    for (let executions = 0; executions < MAX_EXECUTIONS;) {
       const worker = this.#worker;
       const end = await this.#clock.until(Promise.race([this.#execute(worker), worker.exit.promise]));
       // Another worker continues, while this one still has work under way.

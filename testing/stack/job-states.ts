@@ -12,7 +12,7 @@ async function isIdle(client: ResonateClient): Promise<boolean> {
 
 /** Waits up to `ms` real milliseconds until no job runs; resolves with whether that came about. */
 export async function becomesIdle(client: ResonateClient, ms: number): Promise<boolean> {
-  for (const deadline = performance.now() + ms; ; ) {
+  for (const deadline = performance.now() + ms; ;) {
     if (await isIdle(client)) return true;
     if (performance.now() >= deadline) return false;
     await sleep(10);

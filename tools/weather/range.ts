@@ -175,7 +175,7 @@ const QUESTION_TIMEOUT_MS = 3_000;
 /** Confirms a running job that an unconfirmed call started. @throws {ToolError} if the job does not ask in time */
 async function confirmRunning(jobName: string, { jobs, signal }: ToolContext): Promise<void> {
   const yes: Answer = { action: "accept", content: { confirm: true } };
-  for (const startedAt = Date.now(); Date.now() - startedAt < QUESTION_TIMEOUT_MS && !signal.aborted; ) {
+  for (const startedAt = Date.now(); Date.now() - startedAt < QUESTION_TIMEOUT_MS && !signal.aborted;) {
     if ((await jobs.answer(jobName, CONFIRM_QUESTION, yes)) !== "notAsked") return;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }

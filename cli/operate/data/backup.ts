@@ -71,7 +71,7 @@ async function replaceFiles(from: string, to: string): Promise<boolean> {
 
 /** Has the server write its pages to the bucket, a bounded number at each request. Returns the number of pages. */
 async function writePages(operator: OperatorClient, name: string): Promise<number> {
-  for (let query: Record<string, string> = { name, page: "0" }; ; ) {
+  for (let query: Record<string, string> = { name, page: "0" }; ;) {
     const { pages, page, after } = await operator.ask("POST", "bucket", query);
     if (pages !== undefined) return pages;
     query = { name, page: String(page), after: JSON.stringify(after) };

@@ -58,7 +58,7 @@ test("a timeline leaves out promises that are not journal entries", async () => 
 test("each look reads a bounded number of entries, and the next one goes on from there", async () => {
   const { look, reads } = job(new Map(Array.from({ length: 1_000 }, (_, i) => [i + 1, step(`step ${i + 1}`)])));
   const seen: number[] = [];
-  for (let from = 1; seen.length < 1_000; ) {
+  for (let from = 1; seen.length < 1_000;) {
     const before = reads();
     const { entries, next } = await look(from);
     expect(reads() - before).toBeLessThanOrEqual(112);
@@ -77,7 +77,7 @@ test("a reader that names the entries it knows as open gets them again, and goes
   const { look, reads } = job(events);
   const seen = new Set<number>();
   let last = 0;
-  for (let from = 1; from > last; ) {
+  for (let from = 1; from > last;) {
     last = from;
     const before = reads();
     const { entries, next } = await look(from, from === 1 ? [] : [1]);

@@ -40,7 +40,7 @@ export async function persist(
   attempt: () => Promise<void>,
   { signal, base, max }: { signal: AbortSignal; base: number; max: number },
 ): Promise<void> {
-  for (let failures = 0; !signal.aborted; ) {
+  for (let failures = 0; !signal.aborted;) {
     const startedAt = Date.now();
     await attempt();
     if (Date.now() - startedAt > max) failures = 0;

@@ -8,7 +8,7 @@ export const crawlRun = implement(
   async (ctx, { start, pages }) => {
     const seen = new Set([start]);
     const broken: string[] = [];
-    for (let round = [start]; round.length > 0; ) {
+    for (let round = [start]; round.length > 0;) {
       const found = await ctx.all(
         round,
         async (ctx, path) => {

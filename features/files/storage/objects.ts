@@ -39,7 +39,7 @@ export async function* inPieces(
   let filled = 0;
   let isFirst = true;
   for await (const bytes of data) {
-    for (let at = 0; at < bytes.length; ) {
+    for (let at = 0; at < bytes.length;) {
       if (filled === piece.length && filled < size) {
         // The buffer grows on demand, so that small files need little memory.
         const grown = new Uint8Array(Math.min(size, Math.max(2 * piece.length, bytes.length - at, 65_536)));

@@ -106,7 +106,7 @@ class Bucket {
     tag: string,
     next: readonly (readonly [from: string, to: string])[],
   ): AsyncGenerator<string> {
-    for (let more: Record<string, string> | undefined = {}; more; ) {
+    for (let more: Record<string, string> | undefined = {}; more;) {
       const search: URLSearchParams = new URLSearchParams({ ...query, ...more });
       const text = await (await this.request("GET", `?${search}`)).text();
       for (const [, entry = ""] of text.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs"))) yield entry;

@@ -9,8 +9,8 @@ import {
 } from "../../../core/resonate/index.ts";
 import type { PollConnection } from "../../engine/poll-connections.ts";
 import type { Resonate } from "../../engine/resonate.ts";
-import { Runner } from "./runner.ts";
 import type { RunnerReports } from "./runner-reports.ts";
+import { Runner } from "./runner.ts";
 
 /** How many tasks of each function run at once, so that a slow function holds up no other. The others wait, callers in turn. */
 export const MAX_TASKS_PER_FUNCTION = 50;

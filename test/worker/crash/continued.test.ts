@@ -9,8 +9,8 @@ import { replayHistories } from "../../../testing/index.ts";
 import { until } from "../../../testing/stack/program.ts";
 import { currentClient, type McpClient } from "../../support/clients.ts";
 import { type Stack, startStack } from "../../support/stack.ts";
-import { patrol } from "../scripts/continued/continued.ts";
 import { patrolRun } from "../scripts/continued/continued-run.ts";
+import { patrol } from "../scripts/continued/continued.ts";
 
 let stack: Stack;
 let client: McpClient;

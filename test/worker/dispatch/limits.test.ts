@@ -39,8 +39,12 @@ test("three workers together keep to the limit of requests, and one that dies do
     };
   };
   archive.control.inject({ fault: { kind: "slow", ms: 150 } });
-  await (await gather(47.6, 12))();
-  await (await gather(47.7, 12))();
+  await (
+    await gather(47.6, 12)
+  )();
+  await (
+    await gather(47.7, 12)
+  )();
   expect(archive.control.requests.total).toBe(24);
   expect(archive.control.requests.maxConcurrent).toBeLessThanOrEqual(MAX_CONCURRENT);
 

@@ -91,7 +91,7 @@ class ChargedCaller {
   }
 
   async #chargesAtRest(): Promise<Charges> {
-    for (let before = await this.#charges(); ; ) {
+    for (let before = await this.#charges(); ;) {
       await delay(IDLE_MS);
       const after = await this.#charges();
       if (isDeepStrictEqual(after, before)) return after;
