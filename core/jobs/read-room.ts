@@ -23,16 +23,18 @@ export class ReadRoom {
   /**
    * Reads items in their order, a few at a time. Returns what was found of those at the beginning that the room was enough for; of
    * all with `isBinding: false`, one after another once the room is full. `charactersOf`: the stored size of what was found.
+   * `isBounded`: whether all may be read at once, since the server leaves out long values.
    */
   async read<Item, Found>(
     items: readonly Item[],
     read: (item: Item) => Promise<Found>,
     charactersOf: (found: Found) => number,
-    { isBinding = true } = {},
+    { isBinding = true, isBounded = () => false }: { isBinding?: boolean; isBounded?: () => boolean } = {},
   ): Promise<Found[]> {
     const found: Found[] = [];
     while (found.length < items.length && !(isBinding && this.isFull)) {
-      const batch = await Promise.all(items.slice(found.length, found.length + this.#concurrency).map(read));
+      const count = isBounded() ? items.length : this.#concurrency;
+      const batch = await Promise.all(items.slice(found.length, found.length + count).map(read));
       found.push(...batch);
       for (const each of batch) {
         const characters = charactersOf(each);
