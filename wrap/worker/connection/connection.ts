@@ -19,7 +19,15 @@ import { rounded, within } from "../../../core/resonate/index.ts";
 import { PROTOCOL_REVISION, paramHeaders } from "../../../core/tools/index.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
-import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "../host/errors.ts";
+import {
+  AnswerLost,
+  AnswerTooDeep,
+  MessageTooLong,
+  NotSent,
+  OutcomeUnknown,
+  RpcError,
+  transportError,
+} from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES, TOO_DEEP } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { restoreIntegers } from "../host/marked-integers.ts";
@@ -339,7 +347,7 @@ export class Connection {
   /** Answers in place of a message that is nested too deep: code that recurses never meets it. */
   #refuseDeep({ id, method }: IncomingMessage, transport: Transport, owner: string | undefined): void {
     this.#log.warn("wrapped server's message is dropped", { method, reason: TOO_DEEP.message });
-    if (method === undefined) this.#handleResponse({ id, error: TOO_DEEP } as IncomingMessage, owner);
+    if (method === undefined) this.#pending.get(String(id ?? owner))?.reject(new AnswerTooDeep());
     else if (id !== undefined) void transport.send({ jsonrpc: "2.0", id, error: TOO_DEEP }).catch(() => {});
   }
 
