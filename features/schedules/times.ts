@@ -120,7 +120,8 @@ function problemInCron(cron: string): string | undefined {
   // The library takes such a step as one to the end of the field: every hour for every 90 minutes.
   for (const [i, most] of MAX_STEPS.entries())
     for (const [, step] of fields[i]?.matchAll(/\/(\d+)/g) ?? [])
-      if (Number(step) > most) return `cron: a step of ${step} is over ${most}, the most of its field. Write every instead`;
+      if (Number(step) > most)
+        return `cron: a step of ${step} is over ${most}, the most of its field. Write every instead`;
   return RANDOM_PATTERN.test(cron) ? "cron: H stands for no certain time. Write a number in its place" : undefined;
 }
 
