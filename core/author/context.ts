@@ -8,7 +8,7 @@
  * 1. Code that has an effect or may differ the second time (a request, a timer) is in a step; for the time and random
  *    values there are `now`, `random` and `uuid`.
  * 2. Outside of steps, code awaits only the promises of these methods, and it awaits all of them.
- * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns a value.
+ * 3. A step uses its own parameter, never the context around it, and changes no variable of the function: it returns a value.
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
  * 5. Steps and functions return values that JSON can hold.
  */
