@@ -200,6 +200,8 @@ export interface Question {
   };
   /** `user` (the default): only a person answers. `anyone`: a model may as well. */
   answeredBy?: "user" | "anyone";
+  /** Integers in the answer keep digits that a number cannot hold: they are `JSON.rawJSON`. Otherwise such an answer is refused. */
+  keepsIntegers?: true;
 }
 
 /**

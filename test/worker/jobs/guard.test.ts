@@ -46,7 +46,7 @@ describe.concurrent("outside of steps", () => {
     expect(end).toEqual({
       state: "rejected",
       value: expect.stringMatching(
-        /^crypto\.randomUUID\(\) was called outside of a step at scripts\/guarded-worker\.ts:\d+\. Write ctx\.uuid\(\)/,
+        /^randomUUID\(\) of node:crypto was called outside of a step at scripts\/guarded-worker\.ts:\d+\. Write ctx\.uuid\(\)/,
       ),
     });
   });

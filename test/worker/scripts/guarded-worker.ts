@@ -1,10 +1,11 @@
 /** The product's worker with functions written as if they ran only once; with `isNatural: false` they are made for replays. */
+import { randomUUID } from "node:crypto";
 import { implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/worker.ts";
 import { collecting, counting, forgetful, lasting, order, request, telling } from "./guarded.ts";
 
 /** Stands for a library that the function calls. */
-const orderNumber = () => crypto.randomUUID();
+const orderNumber = () => randomUUID();
 
 await runWorker({
   functions: [

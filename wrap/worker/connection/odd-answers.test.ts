@@ -63,6 +63,51 @@ test.each([
   expect(got).toMatchObject(error);
 });
 
+test("integers in the data of an error keep their digits, also with an HTTP status", async () => {
+  const data = '{"account":725653563933458433,"limit":1.5}';
+  const got = await callError(
+    ({ id }, response) =>
+      void response
+        .writeHead(400, JSON_TYPE)
+        .end(`{"jsonrpc":"2.0","id":"${id}","error":{"code":-32042,"message":"no","data":${data}}}`),
+  );
+  expect(got).toBeInstanceOf(RpcError);
+  expect(JSON.stringify((got as RpcError).data)).toBe(data);
+});
+
+test.each([200, 400])("an answer that is nested too deep is refused with words (HTTP %s)", async (status) => {
+  const deep = `${"[".repeat(50_000)}725653563933458433${"]".repeat(50_000)}`;
+  const got = await callError(({ id }, response) => {
+    const body = status === 200 ? `"result":{"x":${deep}}` : `"error":{"code":1,"message":"no","data":${deep}}`;
+    response.writeHead(status, JSON_TYPE).end(`{"jsonrpc":"2.0","id":"${id}",${body}}`);
+  });
+  expect(got).toBeInstanceOf(RpcError);
+  expect((got as Error).message).toMatch(/nested more than 1000 levels/);
+});
+
+test("nulls in a server's description, in an event stream, count as absent, and integers and too large numbers stay apart", async () => {
+  const answer = '{"n":725653563933458433,"x":1e400}';
+  await using http = await serveHttp(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const { id, method } = (await json(request)) as Message;
+    if (id === undefined) return void response.writeHead(202).end();
+    const session = `"capabilities":{"tools":null},"serverInfo":{"name":"acme","version":"1","title":null},"instructions":null`;
+    const result =
+      method === "server/discover"
+        ? `{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private",${session}}`
+        : `{"resultType":"complete","structuredContent":${answer}}`;
+    response
+      .writeHead(200, { "content-type": "text/event-stream" })
+      .end(`event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}\n\n`);
+  });
+  const server = new WrappedServer({ name: "acme", url: http.url, allowPrivate: true }, {});
+  const connection = await server.connection("acme.read.1", SILENT_LOG);
+  expect(connection.revision).toBe("2026-07-28");
+  const { structuredContent } = await connection.request("tools/call", { name: "read", arguments: {} }).result;
+  expect(structuredContent).toEqual({ n: JSON.rawJSON("725653563933458433"), x: Number.POSITIVE_INFINITY });
+  await server.close();
+});
+
 test.each([
   ["202", (_message: Message, response: ServerResponse) => void response.writeHead(202).end()],
   [
