@@ -155,7 +155,7 @@ export interface Retry {
 export interface StepOptions {
   /**
    * `false`: no retry. A {@link NonRetryableError} and a programming error (a `TypeError` without a cause, a
-   * `ReferenceError` or `RangeError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
+   * `ReferenceError` or `RangeError`, a `ZodError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
    */
   retry?: Retry | false;
   /** How long an attempt may take, in milliseconds, before it is aborted and fails. Default: until the job's deadline. */
@@ -744,7 +744,7 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * Thrown by {@link Context.timeout} and by the `result` of a {@link Callback} when their time is up.
+ * Thrown by {@link Context.timeout}, by the `result` of a {@link Callback} and by a step with a `timeout` when their time is up.
  *
  * @example
  * const slow = (error: unknown) => error instanceof TimeoutError;

@@ -2,7 +2,7 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { NondeterminismError, type Step, type StepOptions } from "../../author/context.ts";
+import { NondeterminismError, type Step, type StepOptions, TimeoutError } from "../../author/context.ts";
 import { isFinal, storable, toStored, UnstorableValue } from "../../author/values.ts";
 import { type Clock, durationInWords } from "../clock.ts";
 import { type Lease, LeaseLost, leaseOfStep } from "../job-lease.ts";
@@ -184,7 +184,7 @@ function stepOf({ runtime, lease, pass, report }: StepParts, command: Command, s
 async function inTime<T>(clock: Clock, abort: AbortController, ms: number, run: () => Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const cancel = clock.after(ms, () => {
-    const error = new Error(`no outcome within ${durationInWords(ms)}`);
+    const error = new TimeoutError(`no outcome within ${durationInWords(ms)}`);
     late.reject(error);
     abort.abort(error);
   });
