@@ -278,8 +278,8 @@ export class Connection {
       return true;
     };
     try {
-      const isAccepted = await within(sending(), ACCEPT_TIMEOUT_MS);
-      if (!isAccepted) throw new AnswerLost("the server has not accepted an answer in time");
+      if (!(await within(sending(), ACCEPT_TIMEOUT_MS)))
+        throw new AnswerLost("the server has not accepted an answer in time");
     } finally {
       if (ownsTransport) await transport.close();
     }
@@ -346,7 +346,6 @@ export class Connection {
 
   /** Answers in place of a message that is nested too deep: code that recurses never meets it. */
   #refuseDeep({ id, method }: IncomingMessage, transport: Transport, owner: string | undefined): void {
-    this.#log.warn("wrapped server's message is dropped", { method, reason: TOO_DEEP.message });
     if (method === undefined) this.#pending.get(String(id ?? owner))?.reject(new AnswerTooDeep());
     else if (id !== undefined) void transport.send({ jsonrpc: "2.0", id, error: TOO_DEEP }).catch(() => {});
   }
