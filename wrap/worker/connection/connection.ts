@@ -40,7 +40,7 @@ import {
   requestId,
   type Session,
 } from "../host/open-request.ts";
-import { isTooDeep, tidyHandshake } from "../protocol-values.ts";
+import { isTooDeep } from "../protocol-values.ts";
 import { clientOf, envelopeOf } from "./client.ts";
 import { ProgramFailed } from "./open-failure.ts";
 import { refreshedRequest } from "./refreshed-request.ts";
@@ -149,7 +149,6 @@ export class Connection {
     const { stderr = null } = transport as { stderr?: Readable | null };
     const connection = new Connection(client, transport, target, log, onListsChanged);
     const lastLine = logLines(stderr, log);
-    transport.onmessage = tidyHandshake;
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
