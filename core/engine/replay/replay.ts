@@ -7,6 +7,7 @@ import { fromStored } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import { isLate } from "../../resonate/deadline.ts";
+import { parseExact } from "../../resonate/json.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
@@ -197,7 +198,7 @@ function whyNot({ state, value }: PromiseRecord): [status: string, reason: strin
 function sentIn({ value }: PromiseRecord): unknown {
   const sent = decodeValue(value);
   try {
-    return typeof sent === "string" ? JSON.parse(sent) : (sent ?? null);
+    return typeof sent === "string" ? parseExact(sent) : (sent ?? null);
   } catch {
     return sent;
   }

@@ -1,10 +1,10 @@
 /** A call in flight in this process, and the sequence of its events. */
 import type { Step } from "../../../core/author/index.ts";
+import { unheldNumberIn, unheldReason } from "../../../core/resonate/index.ts";
 import { LOG_LEVELS, type LogMessage } from "../../upstream/logs.ts";
 import { RpcError } from "../host/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../host/open-request.ts";
 import { limitedError, MAX_MESSAGE_CHARACTERS } from "./outcome.ts";
-import { isTooDeep } from "./readable-answer.ts";
 import type { Seat } from "./slots.ts";
 
 /** An event of a call: its end, or something that the job must react to. Steps store events, so their fields must keep their names. */
@@ -145,8 +145,13 @@ export class CallInFlight {
   }
 
   #addLog({ level, logger, data }: JsonObject, lowestLevel: string): void {
-    if (LOG_LEVELS.indexOf(String(level)) < LOG_LEVELS.indexOf(lowestLevel) || isTooDeep(data)) return;
-    const message = { level: String(level), ...(typeof logger === "string" && { logger }), data: data ?? null };
+    if (LOG_LEVELS.indexOf(String(level)) < LOG_LEVELS.indexOf(lowestLevel)) return;
+    const unheld = unheldNumberIn(data, true);
+    const message = {
+      level: String(level),
+      ...(typeof logger === "string" && { logger }),
+      data: unheld ? `The data is left out: it has ${unheldReason(unheld)}.` : (data ?? null),
+    };
     this.#logSize += JSON.stringify(message).length;
     if (this.logs.length < MAX_LOG_MESSAGES && this.#logSize <= MAX_LOG_CHARACTERS) this.logs.push(message);
   }
