@@ -8,7 +8,7 @@
  * 1. Code that has an effect or may differ the second time (a request, a timer) is in a step; for the time and random
  *    values there are `now`, `random` and `uuid`.
  * 2. Outside of steps, code awaits only the promises of these methods, and it awaits all of them.
- * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns a value.
+ * 3. A step uses its own parameter, never the context around it, and changes no variable of the function: it returns a value.
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
  * 5. Steps and functions return values that JSON can hold.
  */
@@ -155,7 +155,7 @@ export interface Retry {
 export interface StepOptions {
   /**
    * `false`: no retry. A {@link NonRetryableError} and a programming error (a `TypeError` without a cause, a
-   * `ReferenceError` or `RangeError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
+   * `ReferenceError` or `RangeError`, a `ZodError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
    */
   retry?: Retry | false;
   /** How long an attempt may take, in milliseconds, before it is aborted and fails. Default: until the job's deadline. */
@@ -744,7 +744,7 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * Thrown by {@link Context.timeout} and by the `result` of a {@link Callback} when their time is up.
+ * Thrown by {@link Context.timeout}, by the `result` of a {@link Callback} and by a step with a `timeout` when their time is up.
  *
  * @example
  * const slow = (error: unknown) => error instanceof TimeoutError;

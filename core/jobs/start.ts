@@ -49,9 +49,10 @@ export async function startJob<Args>(
  * @throws {NotStarted}
  */
 function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
-  checkReadable(promise, args);
   // A job that was just created has the very arguments of its start.
-  if (job.otherArguments === "accept" || promise.args === args || isSame(promise.args, args)) return promise;
+  if (promise.args === args) return promise;
+  checkReadable(promise, args);
+  if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
   const text = canonical(promise.args);
   const otherArgs = text.length > MAX_ARGUMENT_CHARACTERS ? `${text.slice(0, MAX_ARGUMENT_CHARACTERS)}…` : text;
   const note = `${promise.name} was started with other arguments: ${otherArgs}.`;

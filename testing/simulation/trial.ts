@@ -205,7 +205,11 @@ class Trial {
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [
-        ...stepFeatures({ finishedSteps, fileStorage: this.#files }),
+        ...stepFeatures({
+          finishedSteps,
+          fileStorage: this.#files,
+          refusesCapturedState: this.#onStep !== undefined,
+        }),
         {
           attempt: ({ path, step }, next) => {
             onAttempt?.(path, step.attempt);

@@ -31,7 +31,7 @@ export async function startWorker(
   if (/^(warn|error|fatal|silent)$/.test(env.LOG_LEVEL ?? "")) {
     throw new Error(`LOG_LEVEL: a test reads lines of level info of a worker's log, which ${env.LOG_LEVEL} omits`);
   }
-  const program = run(script, { ...options, env: { HEALTH_PORT: "0", ...env } });
+  const program = run(script, { ...options, env: { HEALTH_PORT: "0", STATE_CHECKS: "always", ...env } });
   // Its first job may already have made the worker exit.
   const isReady = () => program.logs().find(({ msg }) => msg === "ready");
   const ready = await untilProgram(program, "the worker is ready", isReady).catch(async (error) => {

@@ -28,6 +28,8 @@ export interface ScopeParts {
   readonly clock: Clock;
   /** Aborted when the job is cancelled, at its deadline, and when its lease is lost. */
   readonly signal: AbortSignal;
+  /** The lines of the author's code that make calls, by their paths: noted for those that are in it beforehand. */
+  readonly lines: Map<string, string>;
   /** Makes the context that an author's code is handed for a scope. */
   contextOf(scope: Scope): Context;
 }
@@ -107,7 +109,7 @@ export class Scope {
     prepare: (command: Command) => void,
     { maxNameLength = MAX_NAME_LENGTH, map }: IssueOptions<Value, T> = {},
   ): Promise<T> {
-    const { commands, pass } = this.parts;
+    const { commands, pass, lines } = this.parts;
     let command: Command | undefined;
     const result = new Outcome<unknown>((resolve, reject) => {
       // In an abandoned branch or item the promise never settles; it goes away with the execution.
@@ -116,6 +118,7 @@ export class Scope {
         this.checkCall(kind, name, maxNameLength);
         const { window, cause } = pass;
         command = commands.add({ kind, name, within: this.path, window, cause, resolve, reject });
+        if (lines.has(command.path)) lines.set(command.path, sourceLine());
         prepare(command);
       } catch (error) {
         if (command) commands.close(command);

@@ -162,35 +162,49 @@ test("arguments are repeated in headers; if the server refuses them, they are th
   expect(calls).toHaveLength(5);
 });
 
-/** A program that writes a byte order mark first, and answers a call with an error that names no id. */
-const MARKED_PROGRAM = `
+/**
+ * A program that writes a byte order mark first, answers only requests whose ids are small integers, and answers a call by the name
+ * of its tool: with an error that names no id, under another id, or with the id as text.
+ */
+const ODD_PROGRAM = `
 process.stdout.write("\\ufeff");
 require("node:readline").createInterface(process.stdin).on("line", (line) => {
-  const { id, method } = JSON.parse(line);
+  const { id, method, params } = JSON.parse(line);
+  if (!Number.isInteger(id) || id > 100) return;
   const session = { protocolVersion: "2025-11-25", capabilities: { tools: null }, serverInfo: { name: "acme", version: "1" }, instructions: null };
-  const error = { code: -32600, message: "an id is a number" };
-  if (method === "initialize") console.log(JSON.stringify({ jsonrpc: "2.0", id, result: session }));
-  else if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+  const send = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+  if (method === "initialize") return send({ id, result: session });
+  const { progressToken } = params._meta ?? {};
+  if (progressToken !== undefined) send({ method: "notifications/progress", params: { progressToken, progress: 5 } });
+  if (params.name === "no id") send({ id: null, error: { code: -32600, message: "an id is a number" } });
+  else if (params.name === "another id") send({ id: "another", result: {} });
+  else send({ id: String(id), result: { content: [], of: typeof progressToken } });
 });`;
 
 test.each([false, true])(
-  "a program may write a byte order mark, null for what it lacks, and errors without an id (with a program host: %s)",
+  "a program may write a byte order mark, null for what it lacks, and odd ids, and take small integers only (with a program host: %s)",
   async (isHosted) => {
     const options = {
       name: "acme",
       command: process.execPath,
-      args: ["-e", MARKED_PROGRAM],
+      args: ["-e", ODD_PROGRAM],
       revision: "2025-11-25",
       keep: 1_000,
     };
     const server = new WrappedServer(options, process.env, isHosted);
     const connection = await server.connection("acme.read.1", SILENT_LOG);
     expect(connection.revision).toBe("2025-11-25");
-    // Without a program host, the SDK's transport drops such an error.
-    if (isHosted) {
-      const { result } = connection.request("tools/call", { name: "read", arguments: {} }, { isRecoverable: true });
-      await expect(result).rejects.toMatchObject({ code: -32600, message: "an id is a number" });
-    }
+    const progress: unknown[] = [];
+    const call = (name: string) =>
+      connection.request(
+        "tools/call",
+        { name, arguments: {} },
+        { isRecoverable: true, onProgress: ({ progress: done }) => progress.push(done) },
+      ).result;
+    expect(await call("read")).toEqual({ content: [], of: "number" });
+    expect(progress).toEqual([5]);
+    await expect(call("another id")).rejects.toMatchObject({ message: expect.stringMatching(/under another id/) });
+    await expect(call("no id")).rejects.toMatchObject({ code: -32600, message: "an id is a number" });
     await server.close();
   },
 );

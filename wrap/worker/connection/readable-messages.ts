@@ -1,10 +1,11 @@
 /** The SDK's transports, given messages that they read as servers mean them: see `host/marked-integers.ts` and `protocol-values.ts`. */
-import { ReadBuffer } from "@modelcontextprotocol/client";
+import { type JSONRPCMessage, ReadBuffer } from "@modelcontextprotocol/client";
 import { isTooDeep, parseExact } from "../../../core/resonate/index.ts";
 import { MessageTooLong } from "../host/errors.ts";
 import { MAX_LEVELS } from "../host/host-config.ts";
 import { lineReader } from "../host/line-reader.ts";
 import { markedJson } from "../host/marked-integers.ts";
+import type { ProgramIds } from "../host/program-ids.ts";
 import { tidyMessage } from "../protocol-values.ts";
 
 /** Matches the JSON of a message that the SDK's transports may not read as it is meant. */
@@ -57,9 +58,11 @@ function readableLines(): TransformStream<Uint8Array, Uint8Array> {
 /** The SDK's buffer of a program's output. */
 export class MessageBuffer extends ReadBuffer {
   readonly #read: (chunk: Buffer) => void;
+  readonly #ids: ProgramIds;
 
-  constructor(maxBytes: number) {
+  constructor(maxBytes: number, ids: ProgramIds) {
     super({ maxBufferSize: maxBytes });
+    this.#ids = ids;
     const append = (line: string) => super.append(Buffer.from(`${readable(line)}\n`));
     this.#read = lineReader(maxBytes, append, () => {
       throw new MessageTooLong(maxBytes);
@@ -68,5 +71,10 @@ export class MessageBuffer extends ReadBuffer {
 
   override append(chunk: Buffer): void {
     this.#read(chunk);
+  }
+
+  override readMessage(): JSONRPCMessage | null {
+    const message = super.readMessage();
+    return message && this.#ids.inward(message);
   }
 }

@@ -1,6 +1,7 @@
 /** Transports to a wrapped server, and the log of a program's stderr. */
 import type { Readable } from "node:stream";
 import {
+  type JSONRPCMessage,
   SdkErrorCode,
   SdkHttpError,
   StreamableHTTPClientTransport,
@@ -13,6 +14,7 @@ import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Session } from "../host/open-request.ts";
+import { ProgramIds } from "../host/program-ids.ts";
 import { MessageBuffer, readableResponse } from "./readable-messages.ts";
 
 /** How much of a line is logged. */
@@ -34,7 +36,12 @@ export async function transportOf(target: Target): Promise<Transport> {
   const { hosting, command, args, env, cwd } = target;
   if (hosting) return HostedTransport.use({ command, args, env, cwd, ...hosting });
   const transport = new StdioClientTransport({ command, args: [...args], env, cwd, stderr: "pipe" });
-  return Object.assign(transport, { _readBuffer: new MessageBuffer(MAX_MESSAGE_BYTES) });
+  const ids = new ProgramIds();
+  const send = transport.send.bind(transport);
+  return Object.assign(transport, {
+    _readBuffer: new MessageBuffer(MAX_MESSAGE_BYTES, ids),
+    send: (message: JSONRPCMessage) => send(ids.outward(message)),
+  });
 }
 
 /**

@@ -33,6 +33,8 @@ export class CallRefused extends Error {
   }
 }
 
+export const hasLostSession = (error: unknown): boolean => error instanceof CallRefused && error.why === "session";
+
 /** The job is run by another worker, or not at all. */
 export class JobMoved extends Error {
   override name = "JobMoved";
