@@ -140,6 +140,9 @@ describe("is served:", () => {
     ["no Accept", []],
     ["Accept of anything", [["accept", "*/*"]]],
     ["Accept of a range", [["accept", "text/html, application/*;q=0.9"]]],
+    ["Accept of ranges", [["accept", "application/json, text/*"]]],
+    ["Accept of JSON alone", [["accept", "application/json"]]],
+    ["Accept of streams alone", [["accept", "text/event-stream"]]],
     ["Accept in capitals", [["accept", "Application/JSON, TEXT/EVENT-STREAM"]]],
     ["an address with a slash at its end", [["accept", "*/*"]], "/mcp/"],
     ["a revision that is sent twice", [1, 2].map((): [string, string] => ["mcp-protocol-version", "2025-06-18"])],
@@ -155,6 +158,22 @@ describe("is served:", () => {
       await ask({ method: "server/discover", params: { _meta: META } }, [...modern, ...more, ...more], path),
     ).toMatchObject({ status: 200, answer: { result: { supportedVersions: ["2026-07-28"] } } });
   });
+
+  // With an unknown parameter the SDK answers, with a stream.
+  test.each(["application/json", "text/event-stream"])(
+    "a client that reads %s alone, with that type",
+    async (accept) => {
+      for (const params of [{}, { nothing: 1 }]) {
+        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping", params });
+        const headers = { host: "edge.example", "content-type": "application/json", accept };
+        const response = await app.fetch(
+          new Request("https://edge.example/mcp", { method: "POST", headers, body }),
+          OPEN,
+        );
+        expect([response.status, response.headers.get("content-type")]).toEqual([200, accept]);
+      }
+    },
+  );
 
   const CLIENT = { name: "test", version: "1" };
   const LEGACY: [string, string][] = [["accept", "*/*"]];

@@ -95,15 +95,16 @@ const refuseTrailingSlash: Middleware = function refuseTrailingSlash(c, next) {
   return path !== "/" && path !== "/mcp/" && path.endsWith("/") ? Promise.resolve(c.notFound()) : next();
 };
 
-/** Reads headers that other clients and proxies write otherwise. One that repeats a header repeats the revision. */
+/** Reads headers that other clients and proxies write otherwise, and answers in the type that they read. One that repeats a header repeats the revision. */
 const readHeaders: Middleware = async function readHeadersOf(c, next) {
   const { raw } = c.req;
   const isRepeated = raw.headers.get("mcp-protocol-version")?.includes(",");
-  if (isRepeated || !ACCEPT_PATTERN.test(raw.headers.get("accept") ?? "")) {
-    const { usualHeaders } = await import("./mcp/usual-headers.ts");
-    c.req.raw = new Request(raw, { headers: usualHeaders(raw.headers), signal: raw.signal });
-  }
-  return next();
+  if (!isRepeated && ACCEPT_PATTERN.test(raw.headers.get("accept") ?? "")) return next();
+  const { inAcceptedType, usualHeaders } = await import("./mcp/usual-headers.ts");
+  c.req.raw = new Request(raw, { headers: usualHeaders(raw.headers), signal: raw.signal });
+  await next();
+  c.res = await inAcceptedType(c.res, raw.headers);
+  return undefined;
 };
 
 function mount(app: Routes, { methods, paths, middleware = [], load }: Route): void {

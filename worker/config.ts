@@ -44,6 +44,11 @@ const workerVariables = {
   LEASE_SECONDS: seconds.min(1).default(15),
   /** How long running jobs may continue after SIGTERM before they are released. */
   DRAIN_SECONDS: seconds.default(10),
+  /**
+   * In which executions steps that change a variable of their function are refused: in all, in the first of each version of a
+   * function, or in none.
+   */
+  STATE_CHECKS: z.enum(["always", "first", "never"]).default("first"),
   /** How many jobs of each kind execute at once; sleeping jobs do not count. */
   MAX_TASKS: count.default(100),
   /** How many more jobs of each kind are claimed and wait, as the server dispatches unclaimed tasks again and again. */

@@ -4,6 +4,7 @@ import { conflicts, type Implementation } from "../core/author/index.ts";
 import type { WorkerFeature } from "../core/feature.ts";
 import { JOB_FORMAT_VERSION, reasonOf, type WorkerState } from "../core/jobs/index.ts";
 import { endpointOf, ResonateClient } from "../core/resonate/index.ts";
+import { capturedState } from "../features/captured-state/step.ts";
 import { FileStorage } from "../features/files/kept-files.ts";
 import { locationOf } from "../features/files/location.ts";
 import { sweepFiles } from "../features/files/sweep-repeatedly.ts";
@@ -32,6 +33,9 @@ const MAX_REQUEST_TIMEOUT_MS = 10_000;
 /** How long the thread may be blocked: the longer of so many leases and so many milliseconds. By then its jobs run elsewhere. */
 const MAX_BLOCKED_LEASES = 3;
 const MIN_BLOCKED_MS = 30_000;
+
+/** In how many executions of each version of a function its steps are checked for changes of its variables. */
+const CHECKED_EXECUTIONS = { always: Number.POSITIVE_INFINITY, first: 20, never: 0 };
 
 /**
  * The options of a worker. Environment variables configure the rest.
@@ -113,6 +117,7 @@ export function createWorker(
     most: config.MAX_TASKS,
     connected: worker.isConnected,
   }));
+  const tracing = tracingOf(config);
   const parts = compose({
     client,
     endpoint,
@@ -125,7 +130,8 @@ export function createWorker(
     stats: reports?.stats,
     observers: [...(reports ? [workerReports(reports)] : []), ...(files ? [sweepFiles(files, client, log)] : [])],
     inExecutions: [metrics],
-    ...tracingOf(config),
+    ...tracing,
+    aroundAttempts: [...tracing.aroundAttempts, capturedState(CHECKED_EXECUTIONS[config.STATE_CHECKS]), strayErrors],
   });
   const queues = { maxTasks: config.MAX_TASKS, maxQueued: config.MAX_QUEUED };
   const intake = new TaskIntake({ ...parts, namespace, leaseTimeMs, log }, queues);
@@ -166,10 +172,10 @@ function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector, RESONATE_URL, EDGE_
   aroundAttempts: readonly WorkerFeature[];
   currentSpan?: () => string | undefined;
 } {
-  if (!collector) return { trace: traceIds, aroundAttempts: [strayErrors] };
+  if (!collector) return { trace: traceIds, aroundAttempts: [] };
   return {
     trace: spans([RESONATE_URL, EDGE_URL, PUBLIC_URL]),
-    aroundAttempts: [attemptSpans, strayErrors],
+    aroundAttempts: [attemptSpans],
     currentSpan: surroundingSpan,
   };
 }

@@ -109,7 +109,7 @@ export const ownCode = (root: string): Plugin => ({
 const NAMES_FROM = /^((?:im|ex)port) (type )?\{([^}]*)\} from "(\.[^"]*)";/gm;
 
 /** An import from a face of core. */
-const FROM_FACE = /\/core\/\w+\/index\.[jt]s$/;
+const FROM_FACE = /\/core\/(?:\w+\/)?index\.[jt]s$/;
 
 /** The modules behind the faces that were read: by the face's path, then by name. */
 const faces = new Map<string, Map<string, string>>();

@@ -9,7 +9,7 @@ import { type Choice, chooseContainer, containerConfig, workerName } from "../de
 import { type DeployOptions, OPTIONS, readOptions } from "../deploy/deploy-options.ts";
 import { type FirstCaller, firstCaller } from "../deploy/first-caller.ts";
 import { addToken, formOf, locationOf, type NewToken, secretsFor, usesTokens } from "../deploy/variables.ts";
-import { runWrangler } from "../deploy/wrangler.ts";
+import { type RunWrangler, runWrangler } from "../deploy/wrangler.ts";
 import { run as runDoctor } from "../doctor/doctor.ts";
 import { isOk } from "../process/supervise.ts";
 import { commandLine, configurationOf, type Project, readProject } from "../project.ts";
@@ -48,17 +48,26 @@ interface Plan {
   needsCaller: boolean;
 }
 
-export async function run(args: string[]): Promise<void> {
+/** A project, and what runs wrangler for it. */
+interface Target extends Project {
+  readonly runWrangler: RunWrangler;
+}
+
+export const run = (args: string[]): Promise<void> => runWith(runWrangler, args);
+
+/** The command, with what runs wrangler. */
+export async function runWith(runWrangler: RunWrangler, args: string[]): Promise<void> {
   const project = readProject();
   const config = await readConfiguration(configurationOf(project));
   const name = optionIn(args, "--name") ?? config.name ?? project.name;
-  if (args.includes("--remove")) return remove(args, { ...project, name }, config);
+  const target = { ...project, name, runWrangler };
+  if (args.includes("--remove")) return remove(args, target, config);
   const bindings = config.durable_objects?.bindings ?? [];
   if (!hasOwnConfig(args)) requireCallers(bindings.map((binding) => binding.name));
-  await deploy(readOptions(args), { ...project, name }, config);
+  await deploy(readOptions(args), target, config);
 }
 
-async function deploy(options: DeployOptions, project: Project, config: Configuration): Promise<void> {
+async function deploy(options: DeployOptions, project: Target, config: Configuration): Promise<void> {
   const { values, isDry } = options;
   const plan = await planOf(options, project, config);
   const { account, edge, choice } = plan;
@@ -125,7 +134,7 @@ async function planOf(options: DeployOptions, project: Project, config: Configur
  */
 async function deployParts(
   options: DeployOptions,
-  project: Project,
+  project: Target,
   { account, hasWorker, choice, location }: Plan,
   { variables, tokens }: { variables: Record<string, string>; tokens: Tokens },
 ): Promise<readonly string[] | undefined> {
@@ -138,7 +147,7 @@ async function deployParts(
     const isContainer = isBound && !hasOwnConfig(others) && choice?.runsIn === "container";
     const containers = isContainer ? workerName(project.name) : undefined;
     await using additions = await withAdditions(configurationOf(project), { isPaid, containers });
-    return await runWrangler(["deploy", ...additions.args, ...others, "--keep-vars", ...varArgs, ...secrets]);
+    return await project.runWrangler(["deploy", ...additions.args, ...others, "--keep-vars", ...varArgs, ...secrets]);
   };
   const deployWorker = () => deployContainer(choice, project, options, location);
   // An existing worker gets new functions before the edge lists them. A new worker needs the edge's Durable Objects first.
@@ -178,7 +187,7 @@ async function ask(question: string): Promise<string> {
 /** Deploys the container if that was chosen. Resolves with false if it failed. */
 async function deployContainer(
   choice: Choice | undefined,
-  { root, name }: Project,
+  { root, name, runWrangler }: Target,
   { isDry, values }: DeployOptions,
   vars: Record<string, string>,
 ): Promise<boolean> {
@@ -227,13 +236,13 @@ function showClients(origin: string, { name }: Project, token: string | undefine
 
 async function isReady(origin: string): Promise<boolean> {
   for (const end = Date.now() + READY_TIMEOUT_MS; Date.now() < end; await delay(1_000)) {
-    if (await isOk(`${origin}/ready`, AbortSignal.timeout(10_000))) return true;
+    if (await isOk(`${origin}/ready`)) return true;
   }
   return false;
 }
 
-async function remove(args: readonly string[], project: Project, config: Configuration): Promise<void> {
-  const { name } = project;
+async function remove(args: readonly string[], project: Target, config: Configuration): Promise<void> {
+  const { name, runWrangler } = project;
   const others = args.filter((arg) => arg !== "--remove" && arg !== "--yes");
   const isDry = others.includes("--dry-run");
   const account = isDry ? undefined : await Account.open(config.account_id);
@@ -256,7 +265,7 @@ async function remove(args: readonly string[], project: Project, config: Configu
 }
 
 /** Removes the container's Worker. Resolves with false if wrangler cannot. */
-async function removeContainer({ root, name }: Project, others: readonly string[]): Promise<boolean> {
+async function removeContainer({ root, name, runWrangler }: Target, others: readonly string[]): Promise<boolean> {
   const config = await containerConfig(root, name);
   if (config === undefined) return true;
   return (await runWrangler(["delete", "--config", config, ...others])) !== undefined;

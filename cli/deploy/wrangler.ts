@@ -10,7 +10,9 @@ import { wranglerProgram } from "../package.ts";
 const program = () => wranglerProgram(process.cwd());
 
 /** Runs wrangler on this terminal; resolves to the addresses of the deployment. Undefined if it fails, as this process then does. */
-export async function runWrangler(args: readonly string[]): Promise<readonly string[] | undefined> {
+export type RunWrangler = (args: readonly string[]) => Promise<readonly string[] | undefined>;
+
+export const runWrangler: RunWrangler = async (args) => {
   const report = join(tmpdir(), `wrangler-${randomUUID()}.json`);
   const env = { WRANGLER_OUTPUT_FILE_PATH: report };
   const { exitCode = 1 } = await execa(process.execPath, [program(), ...args], {
@@ -29,7 +31,7 @@ export async function runWrangler(args: readonly string[]): Promise<readonly str
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line));
   return events.find(({ type }) => type === "deploy")?.targets ?? [];
-}
+};
 
 /** What a wrangler command prints as JSON; undefined if it fails. */
 export async function wranglerJson<T>(...args: string[]): Promise<T | undefined> {

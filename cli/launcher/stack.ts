@@ -138,6 +138,7 @@ function workerService(context: StackContext, host: string, port: number): Servi
     ...(isOpen(env) && !env.PUBLIC_URL && { PUBLIC_URL: local(ports.edge) }),
     EDGE_URL: local(ports.edge),
     DRAIN_SECONDS: drain,
+    STATE_CHECKS: env.STATE_CHECKS || "always",
   };
   return {
     name: "the worker",

@@ -8,7 +8,7 @@
  * 1. Code that has an effect or may differ the second time (a request, a timer) is in a step; for the time and random
  *    values there are `now`, `random` and `uuid`.
  * 2. Outside of steps, code awaits only the promises of these methods, and it awaits all of them.
- * 3. A step uses its own parameter, never the context around it, and changes nothing outside of itself: it returns a value.
+ * 3. A step uses its own parameter, never the context around it, and changes no variable of the function: it returns a value.
  * 4. Work that runs side by side has names of its own: `ctx.all` and `ctx.race` see to that.
  * 5. Steps and functions return values that JSON can hold.
  */
@@ -155,7 +155,7 @@ export interface Retry {
 export interface StepOptions {
   /**
    * `false`: no retry. A {@link NonRetryableError} and a programming error (a `TypeError` without a cause, a
-   * `ReferenceError` or `RangeError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
+   * `ReferenceError` or `RangeError`, a `ZodError`, code that does not compile) are never retried. The `SyntaxError` of broken JSON is.
    */
   retry?: Retry | false;
   /** How long an attempt may take, in milliseconds, before it is aborted and fails. Default: until the job's deadline. */
@@ -200,6 +200,8 @@ export interface Question {
   };
   /** `user` (the default): only a person answers. `anyone`: a model may as well. */
   answeredBy?: "user" | "anyone";
+  /** Integers in the answer keep digits that a number cannot hold: they are `JSON.rawJSON`. Otherwise such an answer is refused. */
+  keepsIntegers?: true;
 }
 
 /**
@@ -408,6 +410,35 @@ export interface Context<Env = unknown> {
    * @example const text = await ctx.timeout(HOUR, async (ctx) => (await ctx.start(report, { day: "2026-11-21" })).result());
    */
   timeout<T>(ms: number, fn: (ctx: Context<Env>) => Promise<T>, options?: { name?: string }): Promise<T>;
+
+  /**
+   * Undoes something if the job does not complete: after a failure, a cancellation and the deadline, the undos run in the reverse
+   * order of these calls, each as a recorded step, within the time of `cleanup` in the definition. Call it before a step whose
+   * effect may remain unknown, and after one that only success makes worth undoing. What the function left running is given up
+   * first. An undo that fails is named in the job's reason, and the others still run. A function that catches its error and
+   * returns keeps what it has done; one that was cancelled does not, whatever it returns. Temporal: a saga by hand in
+   * `CancellationScope.nonCancellable`; Restate: compensations in `catch`.
+   *
+   * @example
+   * ctx.onUndo("release", ({ signal }) => fetch(url, { method: "DELETE", signal }).then(() => null));
+   * await ctx.step("reserve", ({ signal }) => fetch(url, { method: "PUT", signal }).then(() => null));
+   */
+  onUndo(name: string, fn: (step: Step<Env>) => unknown, options?: StepOptions): void;
+
+  /**
+   * Runs `fn` with a context whose calls a cancellation and the deadline do not end, and which also works after them, where every
+   * other call throws the {@link JobCancelled} or {@link DeadlineExceeded} again: for `finally` and `catch`. It has the time of
+   * `cleanup` in the definition. Several in one context that may overlap need a `name`. Temporal:
+   * `CancellationScope.nonCancellable`; Restate: any call in `catch`.
+   *
+   * @example
+   * try {
+   *   await ctx.sleep("a while", HOUR);
+   * } finally {
+   *   await ctx.cleanup((ctx) => ctx.step("close", () => fetch(url, { method: "DELETE" }).then(() => null)));
+   * }
+   */
+  cleanup<T>(fn: (ctx: Context<Env>) => Promise<T>, options?: { name?: string }): Promise<T>;
 
   /**
    * Starts another job for the caller of this one, or finds it. Takes the definition of `defineJob` or `defineDurableTool`.
@@ -690,8 +721,8 @@ export class JobFailed extends Error {
 }
 
 /**
- * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
- * clean-up. Before that, steps under way have a few seconds to end, if their worker is alive. `unfinished` names those that
+ * The job was cancelled: thrown at the call of `ctx` that the function waits in, and at every call that it makes afterwards, except
+ * inside of {@link Context.cleanup}. So a `catch` cannot keep the job going: its undos ({@link Context.onUndo}) run in any case. Before that, steps under way have a few seconds to end, if their worker is alive. `unfinished` names those that
  * did not end, and those whose outcome would have ended the function: whether they had their effect is unknown.
  *
  * An open `all`, `race`, `any` or `timeout` then ends when all its items or branches have ended, so that each cleans up. A
@@ -702,7 +733,7 @@ export class JobFailed extends Error {
  *   await ctx.step("reserve", ({ idempotencyKey }) => fetch(`${url}?key=${idempotencyKey}`, { method: "PUT" }).then(() => 1));
  * } catch (error) {
  *   const mayBeReserved = error instanceof JobCancelled && error.unfinished.includes("reserve");
- *   if (mayBeReserved) await ctx.step("release", () => fetch(url, { method: "DELETE" }).then(() => 1));
+ *   if (mayBeReserved) await ctx.cleanup((ctx) => ctx.step("release", () => fetch(url, { method: "DELETE" }).then(() => 1)));
  *   throw error;
  * }
  */
@@ -717,8 +748,8 @@ export class JobCancelled extends Error {
 }
 
 /**
- * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` can
- * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
+ * The job's deadline has come: thrown at the call of `ctx` that the function waits in, and at every call that it makes afterwards,
+ * except inside of {@link Context.cleanup}, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
  * and branches clean up as after a cancellation: see {@link JobCancelled}. If a job that has run a step waits only for sleeps
  * that would end after the deadline, they throw it at once, and the clean-up has until the deadline and `cleanup` are over.
  * `unfinished` names the steps that were under way and did not end: whether they had their effect is unknown.
@@ -742,7 +773,7 @@ export class DeadlineExceeded extends Error {
 }
 
 /**
- * Thrown by {@link Context.timeout} and by the `result` of a {@link Callback} when their time is up.
+ * Thrown by {@link Context.timeout}, by the `result` of a {@link Callback} and by a step with a `timeout` when their time is up.
  *
  * @example
  * const slow = (error: unknown) => error instanceof TimeoutError;

@@ -175,14 +175,15 @@ export interface Job<Args = unknown, Result = unknown> {
   owns(name: string): boolean;
   /** When the promise times out, in milliseconds since the epoch, for a job started at `now`. */
   deadline(args: Args, now: number): number;
-  expectedAt?(args: Args): number;
+  /** `args` are undefined, in `restarts` too, if those that are stored cannot be decoded. */
+  expectedAt?(args: Args | undefined): number | undefined;
   /** How many jobs this one counts as towards a caller's limits. */
   counts(args: Args): number;
   labels?(args: Args): readonly string[];
   /** For how many milliseconds `result` is fresh; undefined: forever. */
   freshFor(result: unknown, args?: Args): number | undefined;
   /** Whether the same call may restart a job that ended without a result. */
-  restarts(error: (Error & { readonly code?: string }) | undefined, args: Args): boolean;
+  restarts(error: (Error & { readonly code?: string }) | undefined, args: Args | undefined): boolean;
   readonly onRestart: "resume" | undefined;
   readonly otherArguments: "note" | "refuse" | "accept";
   /** How long the clean-up of a cancelled job may take, in milliseconds. */
@@ -274,10 +275,10 @@ export function defineJob<Args, Result = unknown>(options: JobOptions<Args, Resu
       if (at > now && at < Infinity) return at;
       throw new NotStarted(`the deadline of this ${kind} would be ${at - now} ms from now`);
     },
-    ...(expectedAt && { expectedAt }),
+    ...(expectedAt && { expectedAt: (args) => (args === undefined ? undefined : expectedAt(args)) }),
     counts: (args) => counts?.(args) ?? 1,
     freshFor: (result, args) => (typeof freshFor === "function" ? freshFor(result as Result, args as Args) : freshFor),
-    restarts: (error, args) => restarts(error, args),
+    restarts: (error, args) => args === undefined || restarts(error, args),
     onRestart: options.onRestart,
     otherArguments: options.otherArguments ?? "note",
     cleanupTime: options.cleanup?.for ?? DEFAULT_CLEANUP,

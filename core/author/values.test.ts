@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { NondeterminismError, NonRetryableError, ProtocolFailure, RetryableError, TimeoutError } from "./context.ts";
 import { difference, fromStored, isFinal, MAX_RESULT, storable, toStored } from "./values.ts";
 
@@ -22,6 +23,11 @@ test.each<[what: string, value: unknown, words: string]>([
   ["a BigInt", { total: 1n }, "a BigInt at total: return String(value)"],
   ["undefined in a list", { found: [1, undefined] }, "undefined in a list at found[1]: return null instead"],
   ["a hole in a list", new Array(1), "undefined in a list at [0]: return null instead"],
+  [
+    "a RegExp match with groups",
+    { found: /(?<year>\d+)/.exec("in 2026") },
+    "a list with fields of its own, such as the groups of a RegExp match at found: return the fields that are needed",
+  ],
   ["not a number", [1, Number.NaN], "NaN at [1]: JSON has no such number, return null or a string"],
   ["infinity", Number.POSITIVE_INFINITY, "Infinity: JSON has no such number, return null or a string"],
   ["a function", { page: () => 1 }, "a function at page: return what it computes"],
@@ -123,6 +129,7 @@ const notCompiled = () => thrownBy(() => new Function("not code"));
 test("final errors are told from those that a retry may fix", () => {
   const never = [new NonRetryableError("no"), new ProtocolFailure("no"), new TypeError("x is not a function")];
   const more = [new ReferenceError("x"), new RangeError("x"), notCompiled(), new NondeterminismError("x")];
+  never.push(thrownBy(() => z.string().parse(1)));
   for (const error of [...never, ...more]) expect(isFinal(error), error.name).toBe(true);
   const network = new TypeError("fetch failed", { cause: new Error("ECONNRESET") });
   const stack = thrownBy(() => JSON.parse("at new Function"));

@@ -60,6 +60,15 @@ const problem = (what: string, advice: string): Problem => ({ what, advice, path
 /** JSON would turn it into null. As a property it is left out, and still reads as undefined. */
 const UNDEFINED = problem("undefined in a list", "return null instead, or leave it out");
 
+/** JSON would lose the fields. */
+const LIST_WITH_FIELDS = problem(
+  "a list with fields of its own, such as the groups of a RegExp match",
+  "return the fields that are needed, or [...list]",
+);
+
+/** Keys that are no indexes come last. */
+const hasFields = (list: readonly unknown[]): boolean => /^\D/.test(Object.keys(list).at(-1) ?? "");
+
 /** `above` holds the objects that contain the value. */
 function problemIn(value: unknown, above: Set<object>): Problem | undefined {
   switch (typeof value) {
@@ -88,6 +97,7 @@ function problemIn(value: unknown, above: Set<object>): Problem | undefined {
     if (typeof (value as { toJSON?: unknown }).toJSON === "function")
       return problem("an object with toJSON", "return its plain form");
   }
+  if (isList && hasFields(value)) return LIST_WITH_FIELDS;
   above.add(value);
   // `Object.keys` would skip an array's holes.
   const keys: Iterable<string | number> = isList ? value.keys() : Object.keys(value);
@@ -326,8 +336,14 @@ export function storedError(thrown: unknown): Error {
 const COMPILING_FRAME_PATTERN =
   /\bat (?:async )?(?:compileSourceTextModule|wrapSafe|new Function|new Script|new AsyncFunction)\b/;
 
-/** The names of this package's errors after which a retry cannot help. */
-const FINAL_ERRORS = new Set(["NonRetryableError", "StepInterrupted", "NondeterminismError", "ProtocolFailure"]);
+/** The names of errors after which a retry cannot help: this package's, and that of values which do not fit their schema. */
+const FINAL_ERRORS = new Set([
+  "NonRetryableError",
+  "StepInterrupted",
+  "NondeterminismError",
+  "ProtocolFailure",
+  "ZodError",
+]);
 
 /** Whether a retry cannot help: the error says so, or it is a programming error. */
 export function isFinal(thrown: unknown): boolean {

@@ -10,7 +10,6 @@ import { type Awaitables, REREAD_AFTER_MS } from "./replay/commands/awaitables.t
 import { type Command, type Commands, hasEffects, isGroup, type Work } from "./replay/commands/commands.ts";
 import type { Spending } from "./replay/commands/spending.ts";
 import {
-  ADVICE_ON_DIFFERENCES,
   ADVICE_ON_UNAWAITED_CALLS,
   changedSince,
   tooLate,
@@ -37,7 +36,7 @@ interface ExecutorParts extends StepParts {
   readonly awaitables: Awaitables;
   readonly spending: Spending | undefined;
   readonly wakeup: Wakeup;
-  /** Runs the function again from the journal alone. Resolves with how that differs from this pass, in words. */
+  /** Runs the function again from the journal alone. Resolves with what that shows to be wrong with this pass, in words. */
   verify(): Promise<string | undefined>;
   /** Aborts the signals of the function and of running attempts, because the deadline has come. */
   stop(): void;
@@ -139,7 +138,8 @@ export class CommandExecutor {
       wakeup.reset();
       if (this.#fault || pass.brokenRule || pass.end || runtime.signal.aborted) return;
       await writer.flush(replay);
-      const isBusy = writer.hasQueuedEntries || commands.open.values().some(({ isRunning }) => isRunning);
+      const isBusy =
+        writer.hasQueuedEntries || commands.open.values().some(({ isRunning, isShielded }) => isRunning && !isShielded);
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
     }
@@ -214,7 +214,7 @@ export class CommandExecutor {
 
   /** Suspends the job until something that it waits for has settled. Resolves with false if it has to go on at once. */
   async #suspend(required: readonly Command[]): Promise<boolean> {
-    const { journal, writer, commands, pass, wakeup, lease, runtime } = this.#parts;
+    const { journal, writer, commands, pass, wakeup, lease, runtime, doubts } = this.#parts;
     const ids = required.flatMap(({ awaitedPromise, pause }) => (awaitedPromise ?? pause)?.id ?? []);
     if (ids.length === 0 && !wakeup.isAwake)
       pass.ruleBroken(`the function ${WAITS_FOR_SOMETHING_ELSE}${lastOf(commands)}`);
@@ -222,14 +222,14 @@ export class CommandExecutor {
       required.filter((command) => !isGroup(command)),
       pass.waitsUntil,
     );
-    if (reason !== undefined && this.#isDue && hasDone(journal)) {
+    if (reason !== undefined && this.#isDue && (hasDone(journal) || pass.undos.length > 0)) {
       runtime.log.warn(reason);
       await this.#expire(reason);
       return false;
     }
     this.#refuse(reason);
     if (wakeup.isAwake) return false;
-    if (this.#isFirst && this.#verifiedUpTo < journal.last) {
+    if (!doubts.isEmpty || (this.#isFirst && this.#verifiedUpTo < journal.last)) {
       await this.#verify();
       return false;
     }
@@ -265,8 +265,7 @@ export class CommandExecutor {
    */
   async #verify(): Promise<void> {
     this.#verifiedUpTo = this.#parts.journal.last;
-    const difference = await this.#parts.verify();
-    this.#refuse(difference && `run again from its records, the function ${difference}. ${ADVICE_ON_DIFFERENCES}`);
+    this.#refuse(await this.#parts.verify());
   }
 
   /** Refuses a call that has failed and that nothing awaits; in a test, also a step that nothing awaits. */

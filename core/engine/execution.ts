@@ -1,6 +1,7 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../author/context.ts";
 import { copyOf, encodeValue } from "../resonate/codec.ts";
+import { undoAll } from "./calls/cleanup.ts";
 import { contextOf } from "./calls/context.ts";
 import { Scope } from "./calls/scope.ts";
 import { machineClock, Wakeup } from "./clock.ts";
@@ -13,12 +14,13 @@ import { deliverWinners, interrupt } from "./replay/cancellation.ts";
 import { Awaitables } from "./replay/commands/awaitables.ts";
 import { Commands, hasEffects } from "./replay/commands/commands.ts";
 import { Spending } from "./replay/commands/spending.ts";
-import { Blocked, CODE_CHANGED, endsDiffer } from "./replay/determinism.ts";
+import { ADVICE_ON_DIFFERENCES, Blocked, CODE_CHANGED, endsDiffer } from "./replay/determinism.ts";
 import { FunctionPass } from "./replay/function-pass.ts";
 import { Replay } from "./replay/replay.ts";
 import { StateReport } from "./replay/state-report.ts";
 import type { ExecutionEnd, Runnable, Runtime } from "./runtime.ts";
 import { layersOf } from "./step-layers.ts";
+import { Doubts } from "./steps/doubts.ts";
 
 /** Created once, because each new error would capture a stack. */
 const EXECUTION_OVER = new DOMException("the execution is over", "AbortError");
@@ -68,11 +70,11 @@ export class Execution {
       return await new CommandExecutor({
         ...this.#parts,
         layers: layersOf(runtime.steps),
-        verify: () => this.#again().#differenceTo(this.#parts),
+        verify: () => this.#again().#objectionTo(this.#parts),
         stop: () => {
           const reason = new DeadlineExceeded();
           this.#functionStop.abort(reason);
-          for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
+          for (const { abort, isShielded } of this.#parts.commands.open) if (!isShielded) abort?.abort(reason);
         },
         // An outcome that settles at the deadline itself is too late.
         expire: (reason) => cancel(runtime.deadline - 1, "deadline", reason),
@@ -95,7 +97,10 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = copyOf(this.#args) as never;
-    await this.#parts.pass.begin(async () => this.#fn(contextOf(this.#scope) as Context<never>, args));
+    await this.#parts.pass.begin(
+      async () => this.#fn(contextOf(this.#scope) as Context<never>, args),
+      (error) => undoAll(this.#scope, error),
+    );
     await this.#parts.replay.all();
   }
 
@@ -132,17 +137,29 @@ export class Execution {
     for (const path of writer.reachedPaths) await replay.deliverAgain(path, { kind: "reached", op: path });
   }
 
-  /** Runs the function from the records of the first pass alone. Resolves with how that differs, in words. */
-  async #differenceTo(first: ReturnType<typeof partsOf>): Promise<string | undefined> {
-    const { pass, commands } = this.#parts;
+  /** Runs the function from the records of the first pass alone. Resolves with what that shows to be wrong, in words. */
+  async #objectionTo(first: ReturnType<typeof partsOf>): Promise<string | undefined> {
+    const { commands, lines } = this.#parts;
+    for (const path of first.doubts.paths) lines.set(path, "");
+    let blocked: Blocked | undefined;
     try {
       await this.#repeat(first);
     } catch (error) {
-      if (error instanceof Blocked) return `did something else: ${error.message.replace(CODE_CHANGED, "")}`;
-      throw error;
+      if (!(error instanceof Blocked)) throw error;
+      blocked = error;
     } finally {
       this.#close();
     }
+    const objection = first.doubts.resolve(commands, lines, !blocked);
+    if (objection !== undefined) return objection;
+    const difference = blocked
+      ? `did something else: ${blocked.message.replace(CODE_CHANGED, "")}`
+      : this.#differenceTo(first);
+    return difference && `run again from its records, the function ${difference}. ${ADVICE_ON_DIFFERENCES}`;
+  }
+
+  #differenceTo(first: ReturnType<typeof partsOf>): string | undefined {
+    const { pass, commands } = this.#parts;
     for (const path of first.commands.paths) if (!commands.get(path)) return `did not call "${path}"`;
     for (const path of commands.paths) if (!first.commands.get(path)) return `called "${path}", which it had not`;
     return endsDiffer(outcomeOf(first.pass), outcomeOf(pass));
@@ -178,6 +195,9 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
   const { budget, run } = runtime;
   const spending = budget || run?.before.spent ? new Spending(budget, run?.before.spent) : undefined;
   const report = new StateReport(commands, pass, spending, runtime);
+  const doubts = new Doubts();
+  /** The lines of the author's code that make calls, by their paths: of those that are in it beforehand. */
+  const lines = new Map<string, string>();
   const awaitables = new Awaitables({ commands, journal, lease, clock, runtime, pass });
   const replay = new Replay({ journal, commands, awaitables, pass, runtime });
   return {
@@ -194,5 +214,7 @@ function partsOf(journal: Journal, lease: Lease, runtime: Runtime, signal: Abort
     spending,
     awaitables,
     replay,
+    doubts,
+    lines,
   };
 }

@@ -2,6 +2,7 @@
 
 export { type Clock, durationInWords, MAX_TIMER_MS, machineClock } from "./clock.ts";
 export { Execution } from "./execution.ts";
+export { type Scope, scopesOf } from "./guard/closure.ts";
 export { currentPass, outside } from "./guard/guard.ts";
 export { callbackOf } from "./guard/seeded.ts";
 export type { History, HistoryEnd } from "./history.ts";
@@ -12,4 +13,4 @@ export { type CallbackParam, escapeName, nameIn } from "./replay/commands/comman
 export { beginRun, newestRun, readNewest, runIn } from "./runs.ts";
 export type { ExecutionEnd, JobEnd, Runnable, Runtime } from "./runtime.ts";
 export type { ExecutionState, Run } from "./state.ts";
-export { type Attempt, type JobOfStep, RecordRefused, type StepFeature } from "./step-feature.ts";
+export { type Attempt, type JobOfStep, type Objection, RecordRefused, type StepFeature } from "./step-feature.ts";

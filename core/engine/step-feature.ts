@@ -49,7 +49,10 @@ export interface StepFailure {
 
 /** One attempt at a step, or one check of an `until`. */
 export interface Attempt {
+  readonly kind: StepWork["kind"] | "until";
   readonly path: string;
+  /** The function that is called. */
+  readonly fn: object;
   /** Those of the step; a check has none. */
   readonly options: StepOptions;
   /** What the function is handed. A feature adds what it implements before the function is called. */
@@ -67,7 +70,21 @@ export interface Attempt {
    * @throws {LeaseLost}
    */
   begin(): Promise<void>;
+  /** Has the durable function run again from its records before the job is suspended or ends, and asks for an objection then. */
+  verify(objection: Objection): void;
 }
+
+/** The same call as that of an attempt, as the durable function makes it when it runs again from its records. */
+export interface RepeatedCall {
+  readonly fn: object;
+  /** ` at file:line` of the author's code; empty if the stack does not tell. */
+  readonly line: string;
+  /** Whether the durable function ran as far as before. Otherwise it did something else on the way. */
+  readonly isComplete: boolean;
+}
+
+/** What is wrong with an attempt, in words, seen when the durable function has run again; undefined if nothing is. */
+export type Objection = (again: RepeatedCall) => string | undefined;
 
 /** A promise of the job that is about to be created: a record of its journal, an output, a part of a large value. */
 export interface NewRecord {

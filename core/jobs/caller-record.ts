@@ -33,9 +33,9 @@ export const NO_RESERVATION = { period: "", count: 0, bytes: 0, labels: [] };
 
 /** A caller's limits; 0 means no limit. */
 export interface CallerLimits {
-  /** The jobs that were started in a period and are under way. */
+  /** The jobs that were started in a period and are under way; infinite: counted, and never refused. */
   jobs: number;
-  /** The stored bytes of its jobs. */
+  /** The stored bytes of its jobs, a finite number. */
   bytes: number;
 }
 

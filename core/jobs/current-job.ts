@@ -94,7 +94,7 @@ export function activityOf(current: CurrentJob, now: number): Pick<JobView, "doi
 /** The open questions of a job as elicitation requests to a client's user, by key. */
 export function inputRequestsOf({ questions }: CurrentJob) {
   const openQuestions = [...questions].map(([key, { question }]) => {
-    const { answeredBy, ...form } = question;
+    const { answeredBy, keepsIntegers: _, ...form } = question;
     return [key, { method: "elicitation/create" as const, params: { mode: "form" as const, ...form } }] as const;
   });
   return Object.fromEntries(openQuestions);

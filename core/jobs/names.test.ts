@@ -46,6 +46,18 @@ test("a job whose arguments cannot be decoded is found nevertheless, so that it 
   expect(promise).toMatchObject({ name: "count_one", state: "pending", args: undefined });
 });
 
+test("the author's functions of a definition are not called with arguments that cannot be decoded", () => {
+  const job = defineJob<{ at: number }>({
+    kind: "bell",
+    args: z.object({ at: z.number() }),
+    id: ({ at }) => at,
+    expectedAt: ({ at }) => at,
+    restarts: (_error, { at }) => at > 1,
+  });
+  expect([job.expectedAt?.({ at: 1 }), job.restarts(undefined, { at: 1 })]).toEqual([1, false]);
+  expect([job.expectedAt?.(undefined), job.restarts(undefined, undefined)]).toEqual([undefined, true]);
+});
+
 test("a job has one name, in whichever form its characters come", async () => {
   const named = defineJob({ kind: "note", args: z.object({ of: z.string() }), id: ({ of }) => of });
   const names = new Names([named], "", "");

@@ -50,12 +50,26 @@ export async function startJob<Args>(
  */
 function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
   // A job that was just created has the very arguments of its start.
-  if (job.otherArguments === "accept" || promise.args === args || isSame(promise.args, args)) return promise;
+  if (promise.args === args) return promise;
+  checkReadable(promise, args);
+  if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
   const text = canonical(promise.args);
   const otherArgs = text.length > MAX_ARGUMENT_CHARACTERS ? `${text.slice(0, MAX_ARGUMENT_CHARACTERS)}…` : text;
   const note = `${promise.name} was started with other arguments: ${otherArgs}.`;
   if (job.otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
   return { ...promise, note: `${note} What follows is of those.` };
+}
+
+/**
+ * Refuses a job whose arguments cannot be decoded, to a tool that would answer by them.
+ *
+ * @throws {NotStarted}
+ */
+export function checkReadable(promise: DurablePromise, args: unknown): void {
+  if (promise.args !== undefined || args === undefined) return;
+  throw new NotStarted(
+    `the name ${promise.name} is taken by a job whose arguments cannot be read. cancel_job and forget_jobs remove it`,
+  );
 }
 
 /** Whether a new attempt resumes after the last good step of the earlier one. */
@@ -70,9 +84,13 @@ const isSame = (one: unknown, other: unknown): boolean => canonical(one) === can
 function isStale<Args>(job: Job<Args>, promise: DurablePromise, now: number): boolean {
   const args = promise.args as Args;
   if (promise.state !== "resolved") return endedWithoutResult(promise) && job.restarts(errorOf(promise), args);
-  const fresh = job.freshFor(promise.value, args);
+  const fresh = freshnessOf(promise);
   return fresh !== undefined && now >= (promise.settledAt ?? promise.createdAt) + fresh;
 }
+
+/** For how many milliseconds a result is fresh; undefined: forever, as when its job's arguments cannot be decoded. */
+const freshnessOf = ({ job, value, args }: DurablePromise): number | undefined =>
+  args === undefined ? undefined : job.freshFor(value, args);
 
 /** Why a job failed; undefined if it did not. */
 function errorOf({ state, value }: DurablePromise): Error | undefined {
@@ -87,7 +105,7 @@ export async function newestGeneration(
   { generation = 1, signal }: { generation?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<{ generation: number; promise: DurablePromise }> {
   // A job with a result has a next generation only if its kind limits how long results stay fresh.
-  const mayGrowOld = promise.state === "resolved" && promise.job.freshFor(promise.value, promise.args) !== undefined;
+  const mayGrowOld = promise.state === "resolved" && freshnessOf(promise) !== undefined;
   const isLast = (promise: DurablePromise) => !endedWithoutResult(promise) && !mayGrowOld;
   const get = (n: number) => store.get(withGeneration(base, n), signal);
   const { n, entry = promise } = await last(get, { after: generation, entry: promise, isLast });

@@ -26,9 +26,9 @@ function withSortedKeys(_key: string, part: unknown): unknown {
 /** How deep a body may be nested: code that walks it recurses, and would overflow the stack. */
 export const MAX_DEPTH = 100;
 
-/** Whether JSON text is nested too deep, judged by its brackets. */
-export function isTooDeep(json: string): boolean {
-  if (json.length < 2 * MAX_DEPTH) return false;
+/** Whether JSON text is nested more than `maxDepth` levels deep, judged by its brackets. */
+export function isTooDeep(json: string, maxDepth = MAX_DEPTH): boolean {
+  if (json.length < 2 * maxDepth) return false;
   let depth = 0;
   let quoted = false;
   for (let i = 0; i < json.length; i++) {
@@ -42,7 +42,7 @@ export function isTooDeep(json: string): boolean {
       case 0x5b: // [
       case 0x7b: // {
         if (!quoted) depth += 1;
-        if (depth > MAX_DEPTH) return true;
+        if (depth > maxDepth) return true;
         break;
       case 0x5d: // ]
       case 0x7d: // }
@@ -67,6 +67,9 @@ export function integerOf(text: string): number | RawJson | undefined {
   return Number.isSafeInteger(number) || String(number) === text ? number : JSON.rawJSON(text);
 }
 
+/** How deep JSON may be nested for integers to keep their digits: parsing recurses then. Nothing accepts deeper values. */
+const MAX_EXACT_DEPTH = 2_000;
+
 /** What parsing makes of a part of JSON, from the innermost outwards. */
 type Revive = (key: string, value: unknown) => unknown;
 
@@ -77,7 +80,7 @@ type Revive = (key: string, value: unknown) => unknown;
  * @throws {SyntaxError} for text that is not JSON
  */
 export function parseExact(text: string, revive?: Revive): unknown {
-  if (!LONG_INTEGER_PATTERN.test(text)) return JSON.parse(text, revive);
+  if (!LONG_INTEGER_PATTERN.test(text) || isTooDeep(text, MAX_EXACT_DEPTH)) return JSON.parse(text, revive);
   // The standard library's declarations lack the third parameter, which has the source of a number.
   return JSON.parse(text, ((key: string, value: unknown, { source }: { source?: string } = {}) => {
     if (typeof value === "number" && source !== undefined) return integerOf(source) ?? value;
@@ -85,10 +88,10 @@ export function parseExact(text: string, revive?: Revive): unknown {
   }) as Revive);
 }
 
-/** As {@link parseExact}; undefined for text that is not JSON. */
+/** As {@link parseExact}; undefined for text that is not JSON, or nested more than {@link MAX_DEPTH} levels deep. */
 export function exactJsonOf(text: string): unknown {
   try {
-    return parseExact(text);
+    return isTooDeep(text) ? undefined : parseExact(text);
   } catch {
     return undefined;
   }
@@ -143,5 +146,4 @@ export function jsonOf(text: string): unknown {
 }
 
 /** The value of a text that is clearly JSON: a list, an object or a quoted string. Undefined for any other text. */
-export const valueIn = (text: string): unknown =>
-  /^\s*[[{"]/.test(text) && !isTooDeep(text) ? exactJsonOf(text) : undefined;
+export const valueIn = (text: string): unknown => (/^\s*[[{"]/.test(text) ? exactJsonOf(text) : undefined);

@@ -36,6 +36,19 @@ test.each([
     { latitude: 1, job_names: ["a"] },
   ],
   [{ latitude: { latitude: 2 } }, { latitude: 2 }],
+  [{ latitude: '{"latitude": 2}' }, { latitude: 2 }],
+  [
+    { latitude: "1", job_names: { job_names: ["a", "b"] } },
+    { latitude: 1, job_names: ["a", "b"] },
+  ],
+  [
+    { latitude: "1", job_names: '{"job_names": ["a", "b"]}' },
+    { latitude: 1, job_names: ["a", "b"] },
+  ],
+  [
+    { latitude: 1, job_names: ["a", 5] },
+    { latitude: 1, job_names: ["a", "5"] },
+  ],
 ])("%j is accepted with its intended meaning", async (given, args) => {
   expect(await check(place, given)).toEqual({ args });
 });
@@ -162,6 +175,14 @@ test("an integer for a text keeps its digits, and a number beyond all numbers is
   expect(await check(kept, parsed('{"id": "a", "any": [12345678901234567890, 1e400]}'))).toHaveProperty("problems");
   expect(await check(kept, parsed('{"id": "a", "any": [12345678901234567890]}'))).toHaveProperty("args");
 });
+
+test.each(["Infinity", "1e400", "NaN"])(
+  "the text %s, which is no number that can be held, is refused as it came",
+  async (text) => {
+    const problems = [`latitude: got "${text}". Accepted: Degrees north.`];
+    expect(await check(place, { latitude: text })).toEqual({ problems });
+  },
+);
 
 test("a missing argument is named, and so are unknown arguments that were sent instead", async () => {
   expect(await check(place, { lat: 5, job_name: "x", colour: "red" })).toEqual({

@@ -1,5 +1,5 @@
 import type { RemoteStore } from "../jobs/remote-store.ts";
-import { newestGeneration, startJob } from "../jobs/start.ts";
+import { checkReadable, newestGeneration, startJob } from "../jobs/start.ts";
 import { startedOf } from "./job-tool.ts";
 import type { Jobs } from "./tool.ts";
 
@@ -10,7 +10,10 @@ export function callerJobs(store: RemoteStore, now: number, signal: AbortSignal)
     async find(job, args) {
       const base = await job.name(args);
       const first = await store.get(base, signal);
-      return first && startedOf((await newestGeneration(store, base, first)).promise);
+      if (!first) return undefined;
+      const { promise } = await newestGeneration(store, base, first);
+      checkReadable(promise, args);
+      return startedOf(promise);
     },
     async answer(jobName, question, answer) {
       const promise = await store.get(jobName, signal);

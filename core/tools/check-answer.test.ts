@@ -68,6 +68,18 @@ test("a wrong answer to a very long form is refused at once", async () => {
   expect(checked).toMatchObject({ reason: expect.stringContaining("choice") });
 });
 
+test("a wrapped server's question gets integers with all digits; others refuse what a number cannot hold", async () => {
+  const requestedSchema = { type: "object" as const, properties: { id: { type: "integer", minimum: 0 } } };
+  const answer = { action: "accept", content: { id: JSON.rawJSON("725653563933458433") } };
+  const checked = await checkAnswer({ message: "?", requestedSchema, keepsIntegers: true }, answer);
+  expect(JSON.stringify(checked)).toBe('{"answer":{"action":"accept","content":{"id":725653563933458433}}}');
+  expect(await checkAnswer({ message: "?", requestedSchema }, answer)).toMatchObject({
+    reason: expect.stringContaining("725653563933458433"),
+  });
+  const below = { action: "accept", content: { id: JSON.rawJSON("-725653563933458433") } };
+  expect(await checkAnswer({ message: "?", requestedSchema, keepsIntegers: true }, below)).toHaveProperty("reason");
+});
+
 describe("an agreement without content", () => {
   const checked = (properties: object, required: string[], content: object = {}) =>
     checkAnswer(

@@ -1,7 +1,7 @@
 /** Answers a job's question for a tool. */
 import { currentJobOf } from "../jobs/current-job.ts";
 import type { RemoteStore } from "../jobs/remote-store.ts";
-import { exactJsonOf } from "../resonate/json.ts";
+import { exactJsonOf, MAX_DEPTH } from "../resonate/json.ts";
 import { checkAnswer } from "./check-answer.ts";
 import { refusal, ToolError } from "./tool.ts";
 
@@ -47,7 +47,10 @@ export async function giveAnswer(
   // Parsed last: large JSON takes longer than all of the above.
   const content = exactJsonOf(answer);
   const response = content === null ? { action: "decline" } : { action: "accept", content };
-  const checked = content === undefined ? { reason: "it is not JSON" } : await checkAnswer(open.question, response);
+  const checked =
+    content === undefined
+      ? { reason: `it is not JSON of up to ${MAX_DEPTH} levels` }
+      : await checkAnswer(open.question, response);
   if ("reason" in checked) {
     const schema = JSON.stringify(open.question.requestedSchema);
     throw refused(`answer: ${checked.reason}. Accepted: JSON that fits ${schema}.`);

@@ -95,11 +95,13 @@ class Forms {
     const trimmed = text.trim();
     if ((accepts("number") || accepts("integer")) && trimmed !== "") {
       const number = integerOf(trimmed) ?? Number(trimmed);
-      if (!Number.isNaN(number)) return number;
+      if (typeof number !== "number" || Number.isFinite(number)) return number;
     }
     if (accepts("boolean") && /^(true|false)$/i.test(text)) return text.toLowerCase() === "true";
     const parsed = valueIn(text);
-    const isAccepted = Array.isArray(parsed) ? accepts("array") : isRecord(parsed) && accepts("object");
+    const isAccepted = Array.isArray(parsed)
+      ? accepts("array")
+      : isRecord(parsed) && (accepts("object") || Object.hasOwn(parsed, name));
     if (isAccepted) return this.#fit(name, schema, parsed);
     return all.some((one) => this.#isListOfTexts(one)) ? [parsed ?? text] : text;
   }

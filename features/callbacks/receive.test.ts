@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { encodeValue } from "../../core/resonate/codec.ts";
+import { childOf, decodeValue, encodeValue, getOf } from "../../core/resonate/codec.ts";
 import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { Sealing } from "../../core/resonate/sealing.ts";
 import type { Visit } from "../../core/tools/route.ts";
@@ -14,7 +14,8 @@ afterEach(() => void vi.unstubAllGlobals());
 const VIEW_KEY = "v".repeat(32);
 const ID = "order_1:p1";
 
-test("an address that an earlier job of the same name has given away does not settle a later one", async () => {
+/** A running job, and a request to one of its callbacks. */
+async function stack() {
   const sim = new Simulation({ now: () => Date.now() });
   vi.stubGlobal("fetch", async (_url: string, init: RequestInit) => {
     const { kind, data } = JSON.parse(String(init.body));
@@ -26,13 +27,32 @@ test("an address that an earlier job of the same name has given away does not se
   const param = encodeValue({ func: "order", args: [], version: 1, seed: "second" });
   await client.call({ kind: "promise.create", data: { id: "order_1", timeoutAt, param, tags: {} } });
   const urlOf = callbackUrls({ PUBLIC_URL: "https://tools.example", VIEW_KEY });
-  const send = async (url = "") => {
-    const raw = new Request(url, { method: "POST", body: "paid" });
+  const send = async (seed: string, body = "paid", type = "text/plain") => {
+    const url = urlOf?.(ID, seed, timeoutAt) ?? "";
+    const raw = new Request(url, { method: "POST", body, headers: { "content-type": type } });
     const visit = { req: { raw, param: () => new URL(url).pathname.split("/").at(-1) } } as unknown as Visit;
     const options = { client, seal: new Seal(VIEW_KEY), tries: new RefusedTries(), limit: undefined };
-    return (await receive(visit, options)).status;
+    return receive(visit, options);
   };
-  expect(await send(urlOf?.(ID, "first", timeoutAt))).toBe(410);
-  expect(await send(urlOf?.(ID, "second", timeoutAt))).toBe(200);
-  expect(await send(urlOf?.(ID, "second", timeoutAt))).toBe(409);
+  return { client, timeoutAt, send };
+}
+
+test("an address that an earlier job of the same name has given away does not settle a later one", async () => {
+  const { send } = await stack();
+  expect((await send("first")).status).toBe(410);
+  expect((await send("second")).status).toBe(200);
+  expect((await send("second")).status).toBe(409);
+});
+
+test("an integer keeps its digits where the schema says nothing about it, and is refused where it asks for a number", async () => {
+  const { client, timeoutAt, send } = await stack();
+  const body = '{"id":725653563933458433,"n":1}';
+  const schema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+  await client.call(childOf(ID, timeoutAt, { param: { callback: "p1", schema } }));
+  const wrong = await send("second", '{"n":725653563933458433}', "application/json");
+  expect([wrong.status, await wrong.text()]).toEqual([422, expect.stringMatching(/725653563933458433.*at n/)]);
+  expect((await send("second", '{"n":1e400}', "application/json")).status).toBe(400);
+  expect((await send("second", body, "application/json")).status).toBe(200);
+  const promise = await client.call(getOf(ID));
+  expect(promise && decodeValue(promise.value)).toBe(body);
 });

@@ -75,7 +75,7 @@ async function settle(client: Requests, request: Request, { id, seed, until }: C
   if (isTooDeep(text)) return answer(400, `The body is nested more than ${MAX_DEPTH} levels deep.`);
   const payload = parsedAs(text, request.headers.get("content-type") ?? "");
   if (!payload) return answer(400, "The body is not JSON.");
-  const unheld = unheldNumberIn(payload.value);
+  const unheld = unheldNumberIn(payload.value, true);
   if (unheld) return answer(400, `The body has ${unheldReason(unheld)}. Send it as text.`);
   const get = (of: string) => client.call(getOf(of), request.signal);
   const job = await get(rootOf(id));
@@ -117,5 +117,8 @@ async function invalidBody({ param }: PromiseRecord, value: unknown): Promise<st
   const { schema } = (decodeValue(param) ?? {}) as { schema?: object };
   if (!schema) return undefined;
   const issues = await schemaIssues(schema, value);
-  return issues.length > 0 ? issues.slice(0, MAX_ISSUES).join("; ").slice(0, MAX_ISSUE_CHARACTERS) : undefined;
+  if (issues.length === 0) return undefined;
+  const unheld = unheldNumberIn(value);
+  const hint = unheld ? [`it has ${unheldReason(unheld)}, at ${unheld.path}`] : [];
+  return [...issues.slice(0, MAX_ISSUES), ...hint].join("; ").slice(0, MAX_ISSUE_CHARACTERS);
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { JobStatus, startJob, statusOf } from "../../core/jobs/index.ts";
-import { canonical, exactJsonOf, isRecord, splitGeneration } from "../../core/resonate/index.ts";
+import { canonical, exactJsonOf, isRecord, MAX_DEPTH, splitGeneration } from "../../core/resonate/index.ts";
 import {
   ANSWER_SUBJECT,
   builtInTool,
@@ -67,7 +67,7 @@ export const scheduleJob = (tools: readonly Tool[]): Tool =>
       const problem = problemIn(when, now);
       if (problem !== undefined) throw refused(problem);
       const args = requested.arguments === undefined ? {} : exactJsonOf(requested.arguments);
-      if (!isRecord(args)) throw refused("arguments: must be a JSON object");
+      if (!isRecord(args)) throw refused(`arguments: must be a JSON object of up to ${MAX_DEPTH} levels`);
       const checked = await check(tool.input, args);
       if ("problems" in checked) throw refused(...checked.problems.map((each) => `arguments: ${each}`));
       const next = nextAfter(when, now);

@@ -18,6 +18,9 @@ const AT_PATTERN = /^(.*?\d)(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/s;
 /** `H`, for which the library takes a random value at each reading. Names of days have the letter too. */
 const RANDOM_PATTERN = /(?<![a-z])h(?![a-z])/i;
 
+/** The longest steps of a cron's fields, which begin anew each hour, day, month, year and week. */
+const MAX_STEPS = [60, 24, 31, 12, 7];
+
 /** The first firing after a time; undefined without one. Times are in milliseconds since the epoch. */
 export function nextAfter(when: When, after: number): number | undefined {
   const { cron, at = "", timezone, every, from = 0 } = when;
@@ -104,7 +107,7 @@ export function problemIn(when: When, now: number, isDefined = false): string | 
     const next = nextAfter(when, now);
     if (next === undefined && !isDefined) return "at: must be a time to come";
     return next !== undefined && next > now + MAX_DURATION_MS
-      ? `${at === undefined ? "cron" : "at"}: must fire within ten years, which a schedule lasts`
+      ? `${cron !== undefined ? "cron" : at !== undefined ? "at" : "every"}: must fire within ten years, which a schedule lasts`
       : undefined;
   } catch (error) {
     return `cron: ${(error as Error).message}`;
@@ -112,8 +115,13 @@ export function problemIn(when: When, now: number, isDefined = false): string | 
 }
 
 function problemInCron(cron: string): string | undefined {
-  if (cron.trim().split(/\s+/).length !== 5)
-    return "cron: must have five fields: minute, hour, day of the month, month, day of the week";
+  const fields = cron.trim().split(/\s+/);
+  if (fields.length !== 5) return "cron: must have five fields: minute, hour, day of the month, month, day of the week";
+  // The library takes such a step as one to the end of the field: every hour for every 90 minutes.
+  for (const [i, most] of MAX_STEPS.entries())
+    for (const [, step] of fields[i]?.matchAll(/\/(\d+)/g) ?? [])
+      if (Number(step) > most)
+        return `cron: a step of ${step} is over ${most}, the most of its field. Write every instead`;
   return RANDOM_PATTERN.test(cron) ? "cron: H stands for no certain time. Write a number in its place" : undefined;
 }
 

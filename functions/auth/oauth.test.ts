@@ -35,20 +35,23 @@ async function keyPair(kid?: string) {
   return { jwk: { ...(await exportJWK(publicKey)), ...(kid !== undefined && { kid }) }, sign };
 }
 
-test("each of several keys without an id is tried, and their successors are fetched", async () => {
-  const [first, second, next] = [await keyPair(), await keyPair(), await keyPair()];
-  const keys = { current: [first.jwk, second.jwk] };
-  const config = await publish(keys);
-  const verifier = new OAuthVerifier(config);
-  const verify = async ({ sign }: typeof first) => verifier.verify(await sign(config.OAUTH_ISSUER), RESOURCE);
-  const callers = [await verify(first), await verify(second)].map(({ caller }) => caller);
-  expect(callers[0]).toEqual(callers[1]);
-  await expect(verify(next)).rejects.toThrow("signature verification failed");
-  keys.current = [next.jwk];
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10_000 });
-  await verify(next);
-  await expect(verify(first)).rejects.toThrow("signature verification failed");
-});
+test.each([undefined, "one"])(
+  "each of several keys of one id (%s) is tried, and their successors are fetched",
+  async (id) => {
+    const [first, second, next] = [await keyPair(id), await keyPair(id), await keyPair(id)];
+    const keys = { current: [first.jwk, second.jwk] };
+    const config = await publish(keys);
+    const verifier = new OAuthVerifier(config);
+    const verify = async ({ sign }: typeof first) => verifier.verify(await sign(config.OAUTH_ISSUER), RESOURCE);
+    const callers = [await verify(first), await verify(second)].map(({ caller }) => caller);
+    expect(callers[0]).toEqual(callers[1]);
+    await expect(verify(next)).rejects.toThrow("signature verification failed");
+    keys.current = [next.jwk];
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10_000 });
+    await verify(next);
+    await expect(verify(first)).rejects.toThrow("signature verification failed");
+  },
+);
 
 test.each([
   ["https://edge.example/mcp/", true],

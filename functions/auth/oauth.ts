@@ -81,7 +81,8 @@ export class OAuthVerifier {
     try {
       return await verified(token, options, createLocalJWKSet(keys.set));
     } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey || mayBeReplaced(error, keys)) {
+      // Some issuers replace a key without a new id.
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed) {
         const newer = await this.#keys.newerThan(keys);
         if (newer.at > keys.at) return this.#claims(token, options, newer);
       }
@@ -90,10 +91,6 @@ export class OAuthVerifier {
     }
   }
 }
-
-/** Whether a token may be signed with a newer key than these: a key without an id is replaced by one that looks like it. */
-const mayBeReplaced = (error: unknown, { set }: Keys): boolean =>
-  error instanceof errors.JWSSignatureVerificationFailed && set.keys.some(({ kid }) => kid === undefined);
 
 /** The claims of a token that one of the keys verifies: several may fit a token or a key without an id. */
 async function verified(token: string, options: JWTVerifyOptions, keys: JWTVerifyGetKey): Promise<JWTPayload> {

@@ -202,8 +202,8 @@ function hooksIn(
 
 /** The parts of the object through which operators see and act. */
 async function operatorsParts(host: RoleHost, { config, env, client, callers }: Deployment): Promise<ObjectPart[]> {
-  // An operator's retry counts, but no limit refuses it.
-  const limits = { jobs: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
+  // An operator's retry counts, but no limit refuses it: bytes without a limit are 0.
+  const limits = { jobs: Number.POSITIVE_INFINITY, bytes: 0 };
   const part = operatorsObject({
     sql: host.sql,
     client,

@@ -42,7 +42,8 @@ test("runners report their jobs like workers, and a sleeping runner is not repor
   expect(said.output()).toMatch(/worker runners: 0 of 50 slots, asleep until the next job/);
 
   archive.control.clear();
-  await operator.act({ do: "retry", filter: { kind: "weather_data" } });
+  const { preview } = await operator.post("preview", { kind: "weather_data" });
+  await operator.act({ do: "retry", preview });
   const { results } = await caller.call("await_result", { job_names: [`${month.job_name}~2`] });
   expect(Object.keys(results)).toEqual([`${month.job_name}~2`]);
 });

@@ -1,32 +1,59 @@
-// The deploy command with the project's own wrangler, against a fake of the platform's API that stores what is deployed.
+// The deploy command against a fake of the platform's API that stores what is deployed: the whole command with the project's own
+// wrangler where the two meet, otherwise in this process with a stand-in that does what wrangler does with the platform.
 
 import { createHash } from "node:crypto";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { execa } from "execa";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../testing/stack/program.ts";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runWith } from "../../cli/commands/deploy.ts";
 import { type Platform, startPlatform } from "./platform.ts";
+import { wranglerOn } from "./wrangler.ts";
 
 let platform: Platform;
 beforeAll(async () => {
   platform = await startPlatform();
+  for (const [name, value] of Object.entries(platform.env)) vi.stubEnv(name, value);
 });
-afterAll(() => platform[Symbol.asyncDispose]());
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await platform[Symbol.asyncDispose]();
+});
 
-const deploy = async (...args: string[]) => {
+interface Outcome {
+  exitCode: string | number | undefined;
+  output: string;
+}
+
+/** Runs the command, which runs wrangler. */
+const deployWithWrangler = async (...args: string[]): Promise<Outcome> => {
   const all = ["cli/main.ts", "deploy", ...args];
   const options = { env: platform.env, all: true, reject: false, input: "something else\n" } as const;
   const { exitCode, all: output } = await execa(process.execPath, all, options);
-  return { exitCode, output: output ?? "" };
+  return { exitCode, output };
+};
+
+/** Runs the command in this process, with the stand-in for wrangler, and without a terminal. */
+const deploy = async (...args: string[]): Promise<Outcome> => {
+  const lines: string[] = [];
+  const log = vi.spyOn(console, "log").mockImplementation((line) => void lines.push(line));
+  try {
+    await runWith(wranglerOn(platform), args);
+    return { exitCode: process.exitCode ?? 0, output: lines.join("\n") };
+  } catch (error) {
+    return { exitCode: 1, output: [...lines, (error as Error).message].join("\n") };
+  } finally {
+    log.mockRestore();
+    process.exitCode = undefined;
+  }
 };
 const NAME = "durable-mcp-edge";
 const edge = () => platform.workers.get(NAME);
 const binding = (name: string, worker = edge()) => worker?.bindings.find((binding) => binding.name === name);
 
 test("a first deployment is complete, has limits with --paid, and creates no token without a terminal", async () => {
-  const { exitCode, output } = await deploy("--name", "paid", "--paid", "--no-wait");
+  const { exitCode, output } = await deployWithWrangler("--name", "paid", "--paid", "--no-wait");
   expect([exitCode, output]).toEqual([0, expect.stringContaining("Nobody may call it yet")]);
   expect(output).not.toContain("dme_");
   const deployment = platform.workers.get("paid");
@@ -63,7 +90,7 @@ test("jobs run in the account's Workers if it has no Containers or there is no i
   expect(edge()?.limits).toBeUndefined();
   platform.hasContainers = true;
   const before = platform.uploads.length;
-  const dry = await deploy("--dry-run");
+  const dry = await deployWithWrangler("--dry-run");
   expect([dry.exitCode, dry.output]).toEqual([0, expect.stringContaining("env.RESONATE (ResonateObject)")]);
   expect(dry.output).toContain("own Workers: as they did before");
   const imageless = await deploy("--container", "--no-wait");
@@ -236,7 +263,7 @@ test("--remove asks for the name, and keeps the edge if the container's Worker, 
   platform.hasContainers = true;
   await deploy("--image", "docker.io/example/worker:1", "--no-wait");
   const both = () => [platform.workers.has(NAME), platform.workers.has(`${NAME}-worker`)];
-  const { exitCode, output } = await deploy("--remove");
+  const { exitCode, output } = await deployWithWrangler("--remove");
   expect([exitCode, output, both()]).toEqual([1, expect.stringContaining("Nothing was removed"), [true, true]]);
   platform.stays = `${NAME}-worker`;
   expect([(await deploy("--remove", "--yes")).exitCode, both()]).toEqual([1, [true, true]]);
@@ -246,7 +273,7 @@ test("--remove asks for the name, and keeps the edge if the container's Worker, 
 
 test("a first deployment whose container fails has shown the caller's token, which no later one creates again", async () => {
   platform.hasContainers = true;
-  platform.refuses = "half-worker";
+  platform.refuses = (worker) => worker === "half-worker";
   const first = ["--name", "half", "--caller", "ada", "--image", "docker.io/example/worker:1", "--no-wait"];
   const { exitCode, output } = await deploy(...first);
   delete platform.refuses;
@@ -258,10 +285,38 @@ test("a first deployment whose container fails has shown the caller's token, whi
   expect(JSON.parse(callers)).toEqual([{ name: "ada", sha256 }]);
 
   // The next one fails as well if the edge cannot be bound to the container, after both were deployed.
-  const second = deploy(...first);
-  await until("the container", () => platform.uploads.includes("half-worker"));
-  platform.refuses = "half";
-  expect((await second).exitCode).toBe(1);
+  platform.refuses = (worker) => worker === "half" && platform.uploads.includes("half-worker");
+  expect((await deploy(...first)).exitCode).toBe(1);
   delete platform.refuses;
   expect(platform.uploads.slice(-2)).toEqual(["half", "half-worker"]);
+});
+
+test("the stand-in for wrangler leaves the platform as wrangler does", async () => {
+  const left = async (run: typeof deploy) => {
+    await using own = await startPlatform();
+    own.hasContainers = true;
+    const shared = platform;
+    platform = own;
+    vi.stubEnv("CLOUDFLARE_API_BASE_URL", own.env.CLOUDFLARE_API_BASE_URL);
+    const outputs = [
+      await run("--caller", "ada", "--image", "docker.io/example/worker:1", "--no-wait"),
+      await run("--operator", "eve", "--no-container", "--no-wait"),
+    ];
+    platform = shared;
+    vi.stubEnv("CLOUDFLARE_API_BASE_URL", shared.env.CLOUDFLARE_API_BASE_URL);
+    const secret = ({ name, text, ...others }: { name: string; text?: string }) => ({
+      name,
+      text: text?.replace(/[\da-f]{64}/g, "HASH"),
+      ...others,
+    });
+    const workers = [...own.workers].map(([name, { bindings, limits }]) => ({
+      name,
+      bindings: bindings.map(secret).sort((a, b) => a.name.localeCompare(b.name)),
+      limits,
+    }));
+    const { uploads, applications } = own;
+    const codes = outputs.map(({ exitCode }) => exitCode);
+    return { codes, workers, uploads, applications: applications.map(({ configuration: { image } }) => image) };
+  };
+  expect(await left(deploy)).toEqual(await left(deployWithWrangler));
 });

@@ -20,8 +20,12 @@ export interface Platform extends AsyncDisposable {
   fault?: number;
   /** The name of a Worker that is not removed on request. */
   stays?: string;
-  /** The name of a Worker whose uploads are refused. */
-  refuses?: string;
+  /** Whether an upload of this Worker is refused. */
+  refuses?: (worker: string) => boolean;
+  /** Stores an upload. The Worker keeps its bindings of the types `kept` that the upload does not replace. */
+  upload(name: string, worker: DeployedWorker, kept: readonly string[]): void;
+  /** Creates a container application, unless there is one of that name. */
+  apply(application: Platform["applications"][number]): void;
 }
 
 export interface DeployedWorker {
@@ -34,6 +38,7 @@ export interface DeployedWorker {
 
 export async function startPlatform(): Promise<Platform> {
   const state: State = { workers: new Map(), uploads: [], applications: [], hasContainers: false };
+  const { applications } = state;
   const server = await serveHttp(async (req, res) => {
     const { status, body } = await answerTo(req, state);
     res.writeHead(status, { "content-type": "application/json" });
@@ -47,6 +52,10 @@ export async function startPlatform(): Promise<Platform> {
       WRANGLER_SEND_METRICS: "false",
       WRANGLER_WRITE_LOGS: "false",
       WRANGLER_DOCKER_BIN: "/nowhere/docker",
+    },
+    upload: (name: string, worker: DeployedWorker, kept: readonly string[]) => store(state, name, worker, kept),
+    apply(application: Platform["applications"][number]) {
+      if (!applications.some(({ name }) => name === application.name)) applications.push(application);
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   });
@@ -101,10 +110,10 @@ const ANSWERS: Record<string, (exchange: Exchange) => Answer | Promise<Answer>> 
   "GET /scripts/NAME/deployments": () => ok({ deployments: [] }),
   "GET /subdomain": () => ok({ subdomain: "me" }),
   "POST /scripts/NAME/assets-upload-session": () => ok({ jwt: "done", buckets: [] }),
-  "PUT /scripts/NAME": async ({ req, state, name, worker }) => {
-    if (name === state.refuses) return refusal(400, 10_021, "it is refused");
-    state.uploads.push(name);
-    state.workers.set(name, await uploadedWorker(req, worker));
+  "PUT /scripts/NAME": async ({ req, state, name }) => {
+    if (state.refuses?.(name)) return refusal(400, 10_021, "it is refused");
+    const { worker, kept } = await uploadIn(req);
+    store(state, name, worker, ["secret_text", ...kept]);
     return ok({
       id: name,
       startup_time_ms: 1,
@@ -160,27 +169,24 @@ async function bodyOf(req: IncomingMessage): Promise<string> {
   return text;
 }
 
-/** The Worker after an upload: it has the upload's bindings, keeps its secrets, and the types in `keep_bindings`. */
-async function uploadedWorker(req: IncomingMessage, before: DeployedWorker | undefined): Promise<DeployedWorker> {
+/** The Worker of an upload, and the types of bindings that it keeps. */
+async function uploadIn(req: IncomingMessage): Promise<{ worker: DeployedWorker; kept: string[] }> {
   const chunks: Buffer[] = [];
   for await (const chunk of req) chunks.push(chunk);
   const type = { "content-type": req.headers["content-type"] ?? "" };
   const form = await new Response(Buffer.concat(chunks), { headers: type }).formData();
-  const { bindings, migrations, limits, keep_bindings = [] } = JSON.parse(await textOf(form.get("metadata")));
-  const modules = [...form].filter(([name]) => name !== "metadata" && !name.endsWith(".map"));
-  const keptBindings =
-    before?.bindings.filter(({ type }) => type === "secret_text" || keep_bindings.includes(type)) ?? [];
-  return {
-    modules: Object.fromEntries(
-      modules.map(([name, file]) => [name, typeof file === "string" ? file.length : file.size]),
-    ),
-    bindings: [
-      ...keptBindings.filter(({ name }) => !bindings.some((each: { name: string }) => each.name === name)),
-      ...bindings,
-    ],
-    migrations,
-    limits,
-  };
+  const { bindings, migrations, limits, keep_bindings: kept = [] } = JSON.parse(await textOf(form.get("metadata")));
+  const files = [...form].filter(([name]) => name !== "metadata" && !name.endsWith(".map"));
+  const sizes = files.map(([name, file]) => [name, typeof file === "string" ? file.length : file.size]);
+  return { worker: { modules: Object.fromEntries(sizes), bindings, migrations, limits }, kept };
+}
+
+/** Stores a Worker over the one that is deployed, whose bindings of the types `kept` stay unless the new one has them. */
+function store({ workers, uploads }: State, name: string, worker: DeployedWorker, kept: readonly string[]): void {
+  const before = workers.get(name)?.bindings.filter(({ type }) => kept.includes(type)) ?? [];
+  const isNew = ({ name }: { name: string }) => !worker.bindings.some((each) => each.name === name);
+  workers.set(name, { ...worker, bindings: [...before.filter(isNew), ...worker.bindings] });
+  uploads.push(name);
 }
 
 const textOf = (part: FormDataEntryValue | null) => (typeof part === "string" ? part : (part?.text() ?? "{}"));

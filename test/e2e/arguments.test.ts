@@ -183,7 +183,7 @@ const BAD: [tool: string, args: object, field: string, got: string, accepted: st
     [tool, { job_names: [] }, "job_names", "got []", "1 to 100 job names"],
     [tool, { job_names: "[]" }, "job_names", 'got "[]"', "1 to 100 job names"],
     [tool, { job_names: "" }, "job_names", 'got ""', "1 to 100 job names"],
-    [tool, { job_names: [JOB, 5] }, "job_names", `got ["${JOB}",5]`, "1 to 100 job names"],
+    [tool, { job_names: [JOB, true] }, "job_names", `got ["${JOB}",true]`, "1 to 100 job names"],
     [tool, { job_names: [[JOB]] }, "job_names", `got [["${JOB}"]]`, "1 to 100 job names"],
     [tool, { job_names: null }, "job_names", "got null", "1 to 100 job names"],
     [tool, { job_names: { name: JOB } }, "job_names", `got {"name":"${JOB}"}`, "1 to 100 job names"],

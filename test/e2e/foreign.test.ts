@@ -35,7 +35,6 @@ const FOREIGN: [what: string, name: string, param: object][] = [
     "weather_data_1_1_2001_1",
     encode({ func: "timer", args: [{ timer_name: "x", fires_at: "2030-01-01T00:00:00.000Z" }], version: 1 }),
   ],
-  ["a promise whose parameter cannot be decoded", "timer_opaque", { data: "%%%" }],
   ["a promise whose parameter is a string", "timer_text", encode("timer")],
   ["a promise whose parameter is null", "timer_null", encode(null)],
 ];
@@ -91,6 +90,35 @@ describe.each(CLIENTS)("a name that is no job of this deployment, asked for by $
     }
     const { data } = await resonate.call("promise.get", { id });
     expect(data).toMatchObject({ promise: { state: "pending", tags: { "resonate:scope": "global" } } });
+  });
+
+  test("a promise whose parameter cannot be decoded is seen, keeps its name, and can be cancelled and forgotten", async () => {
+    const [timer_name, job_name] = [`opaque ${kind}`, `timer_opaque ${kind}`];
+    const id = stack.namespace + job_name;
+    const timeoutAt = Date.now() + 60_000;
+    await resonate.call("promise.create", {
+      id,
+      timeoutAt,
+      param: { data: "%%%" },
+      tags: { "resonate:scope": "global" },
+    });
+    const status = async () => (await call("probe_status", { job_names: job_name })).statuses[0].status;
+    expect(await status()).toBe("running");
+    for (const [tool, more] of [
+      ["set_timer", { seconds: 5 }],
+      ["get_timer_status", {}],
+    ] as const) {
+      const { isError, text } = await client.callTool(tool, { timer_name, ...more });
+      expect([isError, text]).toEqual([true, expect.stringMatching(`^Nothing was done: .*${job_name} is taken `)]);
+    }
+    expect(await call("await_result", { job_names: job_name, timeout_seconds: 1 })).toMatchObject({
+      running: [job_name],
+    });
+    expect(await call("cancel_job", { job_names: job_name })).toMatchObject({ cancelled: [job_name] });
+    expect(await status()).toBe("cancelled");
+    // A standalone server removes nothing.
+    const { forgotten, hidden = [] } = await call("forget_jobs", { job_names: job_name });
+    expect([...forgotten, ...hidden]).toEqual([job_name]);
   });
 
   test("an id that no job could have", async () => {

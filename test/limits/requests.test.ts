@@ -205,7 +205,7 @@ test("a call about a hundred running jobs reads and registers them with a few re
   expect(new Set(awaited.kinds)).toEqual(new Set(["promise.read"]));
   const waiting = callsFor("await_result", { job_names: timers.slice(0, 2) });
   await pause(500);
-  for (const name of timers.slice(0, 2)) await callsFor("cancel_job", { job_name: name });
+  for (const name of timers.slice(0, 2)) await callsFor("cancel_job", { job_names: [name] });
   expect(Object.keys((await waiting).result.errors)).toEqual(timers.slice(0, 2));
 });
 

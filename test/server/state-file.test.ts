@@ -10,6 +10,7 @@ import { openDatabase, StartError } from "../../server/node/database.ts";
 import { NodeSql } from "../../server/node/node-sql.ts";
 import { type Program, run } from "../../testing/stack/program.ts";
 import { promise } from "../contract/server.ts";
+import { programOf } from "../support/programs.ts";
 
 let dir: string;
 let file: string;
@@ -35,7 +36,7 @@ function fill(count: number): void {
 
 /** Starts a server that must not start, and returns its output. */
 async function refusal(...args: string[]): Promise<string> {
-  await using program: Program = run("server/node/process.ts", { args: ["--port", "0", "--data", dir, ...args] });
+  await using program: Program = run(programOf("resonate"), { args: ["--port", "0", "--data", dir, ...args] });
   const { exitCode } = await program.exited;
   expect(exitCode).toBe(1);
   return program.output();

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Codec, HttpNetwork, type PromiseRecord, type Request, type Response, type TaskRecord } from "@resonatehq/sdk";
 import { freePort } from "../../testing/stack/port.ts";
 import { type Program, run, until, waitForAnswer } from "../../testing/stack/program.ts";
+import { programOf } from "./programs.ts";
 
 /** A Resonate server, and the calls that a test makes to it. */
 export interface Resonate extends AsyncDisposable {
@@ -38,7 +39,7 @@ const codec = new Codec();
 
 /** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
 export const EMBEDDED =
-  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : "server/node/process.ts";
+  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : programOf("resonate");
 
 interface StartOptions {
   own?: boolean;

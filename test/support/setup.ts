@@ -1,8 +1,10 @@
 import { bundleEdge } from "../../cli/bundle/bundle.ts";
+import { bundlePrograms } from "./programs.ts";
 
-/** Bundles the edge once, before any test file needs it; after `npm test`, says what it has left out. */
+/** Bundles the edge and the programs of stacks once, before any test file needs them; after `npm test`, says what it has left out. */
 export default async function setup(): Promise<() => void> {
   await bundleEdge();
+  await bundlePrograms();
   return () => {
     if (process.env.npm_lifecycle_event !== "test") return;
     console.log(

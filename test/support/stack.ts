@@ -9,6 +9,7 @@ import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/w
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { isAccount, isRunner, openAccount } from "./account.ts";
 import { type Gate, startGate } from "./gate.ts";
+import { programOf } from "./programs.ts";
 import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
 
 export type { StackPart } from "../../testing/stack/stack-part.ts";
@@ -95,7 +96,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
-    const launch = () => startWorker({ ...address, ...upstream() }, programs && { script: programs.worker });
+    const launch = () =>
+      startWorker({ ...address, ...upstream() }, { script: programs?.worker ?? programOf("worker") });
     const worker = part(await launch(), launch);
     workers.push(worker);
     return worker;

@@ -29,6 +29,7 @@ import {
   cleanUpId,
   fromBase64,
   journalEntryId,
+  parseStored,
   type PromiseRecord,
   runId,
 } from "../../core/resonate/index.ts";
@@ -131,8 +132,8 @@ function storableEnd<End extends ExecutionEnd>(end: End): End | { kind: "failed"
   }
 }
 
-/** The journal entry in a promise's parameter. Its values stay in their stored form. */
-export const entryIn = (data = ""): JournalEntry => JSON.parse(fromBase64(data));
+/** The journal entry in a promise's parameter. */
+export const entryIn = (data = ""): JournalEntry => parseStored(fromBase64(data)) as JournalEntry;
 
 /** Cancels the simulated job and creates the task of its clean-up; false if the job had already finished. */
 export async function cancelIn(sim: Simulation, now: number): Promise<boolean> {

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { JournalRecord, StepFeature } from "../../core/engine/index.ts";
 import { atMostOnce } from "../../features/at-most-once/step.ts";
+import { refuseCapturedState } from "../../features/captured-state/step.ts";
 import { FileStorage } from "../../features/files/kept-files.ts";
 import { files } from "../../features/files/step.ts";
 import { memoryStore } from "../../features/files/storage/memory.ts";
@@ -16,6 +17,8 @@ interface SimulatedFeatures {
   takeLimit?: TakeLimit;
   /** Where files are kept; undefined if none are. */
   fileStorage?: FileStorage | undefined;
+  /** Whether steps that change variables of their function are refused. Default: no; it takes time. */
+  refusesCapturedState?: boolean;
 }
 
 /** In the order in which they act, as in a worker. */
@@ -23,12 +26,14 @@ export function stepFeatures({
   finishedSteps,
   takeLimit = unlimited,
   fileStorage,
+  refusesCapturedState = false,
 }: SimulatedFeatures = {}): StepFeature[] {
   return [
     ...(finishedSteps ? [resumedSteps(finishedSteps)] : []),
     stepLimits(takeLimit),
     filesOfAnyVersion(fileStorage),
     atMostOnce,
+    ...(refusesCapturedState ? [refuseCapturedState] : []),
     jobStorageLimit,
   ];
 }

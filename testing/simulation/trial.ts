@@ -11,7 +11,7 @@ import {
   type Send,
   type Watch,
 } from "../../core/engine/index.ts";
-import { cleanUpId, decodeValue, fromBase64, type PromiseRecord, runId } from "../../core/resonate/index.ts";
+import { cleanUpId, decodeValue, type PromiseRecord, runId } from "../../core/resonate/index.ts";
 import type { Dependencies, Plan } from "./plan.ts";
 import { CLEANUP_MS, cancelIn, entryIn, execute, JOB_NAME, recordsIn, runsIn, SEED } from "./simulated-job.ts";
 import { Simulation } from "./simulation.ts";
@@ -136,9 +136,7 @@ class Trial {
   #storedEnd(): ExecutionEnd | undefined {
     const promise = this.#sim.get(this.#task);
     if (!promise || promise.state === "pending") return undefined;
-    const { data } = promise.value;
-    if (promise.state === "resolved")
-      return { kind: "complete", value: data ? JSON.parse(fromBase64(data)) : undefined };
+    if (promise.state === "resolved") return { kind: "complete", value: decodeValue(promise.value) };
     const failure = promise.state === "rejected_timedout" ? new TimedOut(promise.state) : new Error(promise.state);
     return { kind: "failed", error: decodeValue(promise.value) ?? failure };
   }
@@ -207,7 +205,11 @@ class Trial {
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [
-        ...stepFeatures({ finishedSteps, fileStorage: this.#files }),
+        ...stepFeatures({
+          finishedSteps,
+          fileStorage: this.#files,
+          refusesCapturedState: this.#onStep !== undefined,
+        }),
         {
           attempt: ({ path, step }, next) => {
             onAttempt?.(path, step.attempt);

@@ -35,6 +35,7 @@ export function variablesOf(
     ...UNSET_VARIABLES,
     HEALTH_PORT: "0",
     LEASE_SECONDS: "3",
+    STATE_CHECKS: "always",
     FILES_URL,
     ...callbacks,
     ...env,

@@ -1,6 +1,6 @@
 /** A list of a server while it is read. Its entries are limited in number, size and depth before anything else uses them. */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
-import { rounded } from "../../core/resonate/index.ts";
+import { rounded, unheldNumberIn, unheldReason } from "../../core/resonate/index.ts";
 import { type ListedTool, limitDescription, MAX_TOOL_CHARACTERS } from "../snapshot.ts";
 import { outputSchemaFault } from "./output-schemas.ts";
 import { tidyEntry, tidyTool } from "./protocol-values.ts";
@@ -13,6 +13,8 @@ const MAX_LIST_CHARACTERS = 4_000_000;
 const MAX_ENTRY_LEVELS = 64;
 /** The maximum number of sentences about single entries that are not read, or not in full. */
 const MAX_OMISSION_SENTENCES = 20;
+/** How much of the place of a fault is shown. */
+const MAX_PATH_CHARACTERS = 100;
 /** The maximum number of pages in a row without an entry. */
 const MAX_EMPTY_PAGES = 20;
 
@@ -80,10 +82,12 @@ export class EntryList {
   /** Why a client would refuse an entry, and with it the whole list; undefined if it would not. */
   #problemIn(entry: ListedTool | undefined): string | undefined {
     if (!entry) return "it has no name";
+    const unheld = unheldNumberIn(entry, true);
+    if (unheld) return `it has ${unheldReason(unheld)}, at ${unheld.path.slice(0, MAX_PATH_CHARACTERS)}`;
     const { issues } = ENTRY_SCHEMAS[this.#noun]["~standard"].validate(entry) as { issues?: readonly Issue[] };
     const [issue] = issues ?? [];
     const path = issue?.path?.map((part) => (typeof part === "object" ? part.key : part)).join(".");
-    return issue && `${path ? `${path.slice(0, 100)}: ` : ""}${issue.message.slice(0, 200)}`;
+    return issue && `${path ? `${path.slice(0, MAX_PATH_CHARACTERS)}: ` : ""}${issue.message.slice(0, 200)}`;
   }
 
   /** Reports about an entry that it is not read, or not in full. */

@@ -4,6 +4,7 @@
  */
 import { specTypeSchemas } from "@modelcontextprotocol/client";
 import { isRecord } from "../../core/resonate/index.ts";
+import { MAX_LEVELS } from "./host/host-config.ts";
 
 /** The object without its own fields that are null; another value as it is. */
 export function withoutNulls<Value>(value: Value): Value {
@@ -97,4 +98,14 @@ export function tidyMessage(message: unknown): unknown {
   if (isRecord(message)) for (const field of ["id", "error"]) if (message[field] === null) delete message[field];
   tidyHandshake(message);
   return message;
+}
+
+/** Whether a value is nested more than {@link MAX_LEVELS} levels deep. */
+export function isTooDeep(value: unknown): boolean {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MAX_LEVELS) return true;
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
+  }
+  return false;
 }

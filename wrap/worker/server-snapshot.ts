@@ -3,6 +3,7 @@ import { within } from "../../core/resonate/index.ts";
 import { type ListEntry, type Lists, MAX_INSTRUCTIONS_CHARACTERS, OFFERS, type Snapshot } from "../snapshot.ts";
 import type { Connection } from "./connection/connection.ts";
 import { EntryList, type Noun } from "./entry-list.ts";
+import { hasLostSession } from "./host/errors.ts";
 
 /** How long a page of a list may take by default, in milliseconds. */
 const PAGE_TIMEOUT_MS = 30_000;
@@ -30,9 +31,10 @@ export async function snapshotOf(connection: Connection, timeout = PAGE_TIMEOUT_
   const entriesOf = async (method: string, field: keyof Lists, noun: Noun) => {
     const list = new EntryList(noun);
     // A server may announce a capability that it does not have.
-    await readList(connection, method, field, list).catch(({ message }: Error) =>
-      omissions.push(`${method}: ${message}.`),
-    );
+    await readList(connection, method, field, list).catch((error: Error) => {
+      if (hasLostSession(error)) throw new Error(`${method}: ${error.message}`, { cause: error });
+      omissions.push(`${method}: ${error.message}.`);
+    });
     omissions.push(...list.omissions);
     return list.entries as ListEntry[];
   };

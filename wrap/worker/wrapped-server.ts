@@ -15,7 +15,7 @@ import { guardedFetch } from "./connection/guarded-fetch.ts";
 import { isAddressRefused, reasonOf } from "./connection/open-failure.ts";
 import { ReconnectingConnection } from "./connection/reconnecting-connection.ts";
 import type { Target } from "./connection/target.ts";
-import { NotSent, Unsendable } from "./host/errors.ts";
+import { hasLostSession, NotSent, Unsendable } from "./host/errors.ts";
 import { canHost } from "./host/host-connection.ts";
 import { snapshotOf } from "./server-snapshot.ts";
 
@@ -208,7 +208,11 @@ export class WrappedServer {
   async #open(target: Target, log: Log): Promise<Connection> {
     const read = async () => {
       isWaiting = false;
-      const snapshot = await snapshotOf(connection, this.#startTimeout).catch(() => undefined);
+      const snapshot = await snapshotOf(connection, this.#startTimeout).catch((error: Error) => {
+        // A call, or the next change, makes the handshake anew.
+        const isLost = hasLostSession(error.cause);
+        if (isLost) for (const one of this.#connections.values()) void one.drop(connection);
+      });
       if (!snapshot) return;
       connection.tools = snapshot.tools;
       this.onTools?.(snapshot, log);

@@ -1,7 +1,13 @@
 /** What a function may not do outside of steps, and what it writes instead. */
+import { generateKeyPairSync, randomBytes, randomInt, randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { get } from "node:http";
+import { tmpdir, uptime as osUptime } from "node:os";
 import { join } from "node:path";
+import { hrtime, uptime } from "node:process";
+import { setTimeout as timer } from "node:timers";
+import { scheduler, setTimeout as pause } from "node:timers/promises";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { replay } from "../../../testing/replay.ts";
@@ -50,6 +56,30 @@ const calls: Record<string, [call: () => unknown, words: RegExp]> = {
     /^crypto\.subtle\.generateKey\(\) was called/,
   ],
   setInterval: [() => setInterval(() => {}, 1), /^setInterval was called .* Write await ctx\.until/],
+  "randomUUID of node:crypto": [() => randomUUID(), /^randomUUID\(\) of node:crypto was called .* Write ctx\.uuid\(\)/],
+  "randomBytes of node:crypto": [
+    () => randomBytes(4),
+    /^randomBytes\(\) of node:crypto was called .* Write ctx\.random/,
+  ],
+  "randomInt of node:crypto": [() => randomInt(4), /^randomInt\(\) of node:crypto was called/],
+  "generateKeyPairSync of node:crypto": [
+    () => generateKeyPairSync("ed25519"),
+    /^generateKeyPairSync\(\) of node:crypto was called .* Use a step/,
+  ],
+  "uptime of node:os": [() => osUptime(), /^uptime\(\) of node:os was called/],
+  "uptime of node:process": [() => uptime(), /^process\.uptime\(\) was called/],
+  "hrtime of node:process": [() => hrtime.bigint(), /^process\.hrtime\.bigint\(\) was called/],
+  "setTimeout of node:timers": [() => timer(() => {}, 1), /^setTimeout\(\) of node:timers was called/],
+  "setTimeout of node:timers/promises": [
+    () => pause(1),
+    /^setTimeout\(\) of node:timers\/promises was called .* Write await ctx\.sleep/,
+  ],
+  "setTimeout, promisified": [() => promisify(setTimeout)(1), /^setTimeout\(\) of node:timers\/promises was called/],
+  "scheduler of node:timers/promises": [() => scheduler.wait(1), /^scheduler\.wait\(\) was called/],
+  "get of node:http": [
+    () => void get("http://127.0.0.1:9").on("error", () => {}),
+    /^get\(\) of node:http was called .* Write await ctx\.step/,
+  ],
 };
 
 test.each(Object.entries(calls))(

@@ -4,6 +4,7 @@
  * asynchronous context: steps, other jobs and the engine are outside, and a library that the function calls is inside.
  */
 import { sourceLine } from "../../author/source-line.ts";
+import { builtinModule, globals, type Methods, type Target, targets, USE_DATE, USE_NOW } from "./targets.ts";
 
 /** The part of a function's pass that the guard uses. */
 export interface GuardedPass {
@@ -19,11 +20,9 @@ interface Storage {
   getStore(): GuardedPass | undefined;
 }
 
-type Builtin = (name: string) => { AsyncLocalStorage: new () => Storage };
-
 /** Node and workerd have `AsyncLocalStorage`; a platform without it is not guarded. */
-const builtin = (globalThis as { process?: { getBuiltinModule?: Builtin } }).process?.getBuiltinModule;
-const passStorage = builtin && new (builtin("node:async_hooks").AsyncLocalStorage)();
+const asyncHooks = builtinModule<{ AsyncLocalStorage: new () => Storage }>("node:async_hooks");
+const passStorage = asyncHooks && new asyncHooks.AsyncLocalStorage();
 
 /** Calls a durable function, or code that belongs to it. */
 export function inside<T>(pass: GuardedPass, fn: () => T): T {
@@ -43,58 +42,6 @@ function refuse(what: string, instead: string, verb = "called"): void {
   throw pass.ruleBroken(`${what} was ${verb} outside of a step${sourceLine()}. ${instead}`);
 }
 
-const USE_NOW = "Write ctx.now(), which gives the same time when the function runs again";
-const USE_DATE = `${USE_NOW}: format(ctx.now())`;
-const USE_RANDOM = "Write ctx.random() or ctx.uuid(), which give the same when the function runs again, or use a step";
-const USE_UUID = "Write ctx.uuid(), which gives the same when the function runs again";
-const USE_STEP =
-  'It would be sent again in each replay. Write await ctx.step("fetch", ({ signal }) => fetch(url, { signal }))';
-const USE_SLEEP = 'Write await ctx.sleep("a while", ms); a step may use timers';
-const USE_TIMEOUT = "Write await ctx.timeout(ms, async (ctx) => …); a step may use timers";
-const USE_UNTIL = 'Write await ctx.until("done", { every: ms }, () => …); a step may use timers';
-
-type Methods = Record<string, unknown>;
-const globals = globalThis as unknown as Methods & {
-  Date: DateConstructor;
-  Temporal?: { Now: unknown };
-  crypto?: Methods;
-  performance?: Methods;
-  process?: Methods;
-};
-
-/** The methods of `Temporal.Now` that read the time. */
-const NOW_METHODS = ["instant", "plainDateISO", "plainDateTimeISO", "plainTimeISO", "zonedDateTimeISO"];
-
-type Target = [owner: unknown, name: string, what: string, instead: string, refuses?: (args: unknown[]) => boolean];
-
-/**
- * The guarded methods, besides the constructor `Date`: the owner, the name, the call, what to write instead, and which calls are
- * refused if not all are.
- */
-const targets = (): Target[] => [
-  [globals.Date, "now", "Date.now()", USE_NOW],
-  [Math, "random", "Math.random()", USE_RANDOM],
-  [globals.crypto, "randomUUID", "crypto.randomUUID()", USE_UUID],
-  [globals.crypto, "getRandomValues", "crypto.getRandomValues()", USE_RANDOM],
-  [globals.crypto?.subtle, "generateKey", "crypto.subtle.generateKey()", "Use a step"],
-  [globals.performance, "now", "performance.now()", USE_NOW],
-  [globals.performance, "toJSON", "performance.toJSON()", USE_NOW],
-  [Intl.DateTimeFormat.prototype, "formatToParts", "Intl.DateTimeFormat().formatToParts()", USE_DATE, isWithoutDate],
-  ...NOW_METHODS.map((name): Target => [globals.Temporal?.Now, name, `Temporal.Now.${name}()`, USE_NOW]),
-  [globals, "fetch", "fetch", USE_STEP],
-  [globals, "setTimeout", "setTimeout", USE_SLEEP],
-  [globals, "setInterval", "setInterval", USE_UNTIL],
-  [globals, "setImmediate", "setImmediate", USE_SLEEP],
-  [globals.scheduler, "wait", "scheduler.wait()", USE_SLEEP],
-  [globals.AbortSignal, "timeout", "AbortSignal.timeout()", USE_TIMEOUT],
-  [globals.process?.hrtime, "bigint", "process.hrtime.bigint()", USE_NOW],
-  [globals.process, "hrtime", "process.hrtime()", USE_NOW],
-  [globals.process, "uptime", "process.uptime()", USE_NOW],
-];
-
-/** Without a date, one is formatted: the present. */
-const isWithoutDate = ([date]: unknown[]): boolean => date === undefined;
-
 /** The functions that have replaced a global, so that nothing is guarded twice. */
 const guards = new WeakSet<object>();
 /** The methods that guarding has left in place. A test's fake clock may replace them again. */
@@ -107,6 +54,8 @@ function guardAll(): void {
   guardDate();
   for (const target of targets()) guard(...target);
   guardGetters();
+  // Named imports of Node's modules are bindings of their own.
+  builtinModule<{ syncBuiltinESMExports?: () => void }>("node:module")?.syncBuiltinESMExports?.();
   replacements = [[globals, "Date"] as const, ...targets()].flatMap(([of, name]) => {
     const owner = of as Methods | undefined;
     return owner ? { owner, name, method: owner[name] } : [];
@@ -118,6 +67,8 @@ function guard(...[of, name, what, instead, refuses]: Target): void {
   const owner = of as Methods | undefined;
   const method = owner?.[name];
   if (!owner || typeof method !== "function" || guards.has(method)) return;
+  // The modules of workerd do not change.
+  if (Object.getOwnPropertyDescriptor(owner, name)?.configurable === false) return;
   const call = method as (...args: unknown[]) => unknown;
   function guardedMethod(this: unknown, ...args: unknown[]): unknown {
     if (!refuses || refuses(args)) refuse(what, instead);

@@ -7,6 +7,7 @@ import { fromStored } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import { isLate } from "../../resonate/deadline.ts";
+import { parseExact } from "../../resonate/json.ts";
 import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
@@ -86,8 +87,9 @@ export class Replay {
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const paths = unfinished.map(({ path }) => path);
         const error = by === "deadline" ? new DeadlineExceeded(paths, reason) : new JobCancelled(paths);
-        pass.interruption = { error, window: pass.window, reason };
-        for (const { reject } of open) reject(error);
+        pass.interrupt(error, reason, () => {
+          for (const { reject } of open) reject(error);
+        });
       },
       undefined,
       promise.createdAt,
@@ -196,7 +198,7 @@ function whyNot({ state, value }: PromiseRecord): [status: string, reason: strin
 function sentIn({ value }: PromiseRecord): unknown {
   const sent = decodeValue(value);
   try {
-    return typeof sent === "string" ? JSON.parse(sent) : (sent ?? null);
+    return typeof sent === "string" ? parseExact(sent) : (sent ?? null);
   } catch {
     return sent;
   }

@@ -2,7 +2,7 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { NondeterminismError, type Step, type StepOptions } from "../../author/context.ts";
+import { NondeterminismError, type Step, type StepOptions, TimeoutError } from "../../author/context.ts";
 import { isFinal, storable, toStored, UnstorableValue } from "../../author/values.ts";
 import { type Clock, durationInWords } from "../clock.ts";
 import { type Lease, LeaseLost, leaseOfStep } from "../job-lease.ts";
@@ -11,8 +11,9 @@ import type { Command, StepFunction, Work } from "../replay/commands/commands.ts
 import type { FunctionPass } from "../replay/function-pass.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import type { Runtime } from "../runtime.ts";
-import type { StepFailure, StepOutcome, StepResult, StepWork } from "../step-feature.ts";
+import type { Attempt, StepFailure, StepOutcome, StepResult, StepWork } from "../step-feature.ts";
 import type { AttemptRun, StepLayers } from "../step-layers.ts";
+import type { Doubts } from "./doubts.ts";
 import { pauseAfter } from "./retry.ts";
 
 /** The parts of an execution that its steps use. */
@@ -26,6 +27,7 @@ export interface StepParts {
   readonly pass: FunctionPass;
   readonly report: StateReport;
   readonly layers: StepLayers;
+  readonly doubts: Doubts;
 }
 
 export async function performStep(
@@ -114,12 +116,14 @@ export async function attempt(
   fn: StepFunction,
   options: StepOptions = {},
 ): Promise<StepResult> {
-  const { runtime, lease, clock, writer, signal } = parts;
+  const { runtime, lease, clock, writer, signal, doubts } = parts;
   const abort = new AbortController();
   command.abort = abort;
   if (signal.aborted) abort.abort(signal.reason);
   const subject: AttemptRun = {
+    kind: command.kind as Attempt["kind"],
     path: command.path,
+    fn,
     options,
     step: stepOf(parts, command, abort.signal),
     job: runtime,
@@ -131,6 +135,7 @@ export async function attempt(
       throwIfOver(command, abort);
       return writer.post(command, { kind: "begin", of: "step", op: command.path, at: clock.now() });
     },
+    verify: (objection) => doubts.add(command.path, objection),
     async run() {
       // What a feature has waited for may have taken long.
       throwIfOver(command, abort);
@@ -179,7 +184,7 @@ function stepOf({ runtime, lease, pass, report }: StepParts, command: Command, s
 async function inTime<T>(clock: Clock, abort: AbortController, ms: number, run: () => Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const cancel = clock.after(ms, () => {
-    const error = new Error(`no outcome within ${durationInWords(ms)}`);
+    const error = new TimeoutError(`no outcome within ${durationInWords(ms)}`);
     late.reject(error);
     abort.abort(error);
   });

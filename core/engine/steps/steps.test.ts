@@ -11,6 +11,7 @@ import {
   RetryableError,
   SECOND,
   type StepOptions,
+  TimeoutError,
 } from "../../author/context.ts";
 import { LeaseLost } from "../job-lease.ts";
 import type { Runnable, Runtime } from "../runtime.ts";
@@ -147,7 +148,9 @@ test("an attempt that takes too long is aborted, and the next begins", async () 
   const never = new SimulatedJob((ctx: Context) =>
     ctx.step("slow", () => new Promise(() => {}), { timeout: 1_500, retry: false }),
   );
-  expect(await never.toEnd()).toMatchObject({ kind: "failed", error: { message: "no outcome within 1.5 seconds" } });
+  const end = await never.toEnd();
+  expect(end).toMatchObject({ kind: "failed", error: { message: "no outcome within 1.5 seconds" } });
+  expect(end).toMatchObject({ error: expect.any(TimeoutError) });
 });
 
 test("while a step is retried, the job's state tells the attempt, the last error and when the next is due", async () => {

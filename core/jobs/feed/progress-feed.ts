@@ -13,6 +13,7 @@ export const QuestionEntry = z.object({
   /** JSON Schema of the answer: an object of primitive properties. */
   requestedSchema: z.looseObject({ type: z.literal("object"), properties: z.record(z.string(), z.unknown()) }),
   answeredBy: z.enum(["user", "anyone"]).optional(),
+  keepsIntegers: z.literal(true).optional(),
 });
 export type QuestionEntry = z.infer<typeof QuestionEntry>;
 

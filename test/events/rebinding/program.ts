@@ -40,7 +40,7 @@ const lead = (to: (name: string, i: number) => string[]) =>
 
 // A caller may have ten verifications a minute, so the names are spread over several callers.
 const tokens = Object.fromEntries(
-  Array.from({ length: Math.ceil(names.length / 8) }, (_, n) => [`c${n}`, `token-${n}`]),
+  Array.from({ length: Math.ceil(names.length / 8) }, (_, n) => [`c${n}`, `static-token-of-c${n}`]),
 );
 await using stack = await startStack({ own: true, bindings: bearerBindings(tokens) });
 const callers = await Promise.all(Object.values(tokens).map((token) => eventsAt(stack.url, token)));

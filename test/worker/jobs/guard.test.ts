@@ -10,7 +10,7 @@ import { until } from "../../../testing/stack/program.ts";
 import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
+import { collecting, counting, forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
 
 const { namespace, env } = ownGroup();
 let resonate: Resonate;
@@ -25,7 +25,7 @@ const launch = async () => {
 beforeAll(async () => {
   resonate = await startResonate();
   const endpoint = endpointOf({ RESONATE_URL: resonate.url, ...resonate.env, ...env });
-  store = jobStore(endpoint, [order, lasting, forgetful, request, telling] as Job[]);
+  store = jobStore(endpoint, [order, lasting, forgetful, request, telling, collecting, counting] as Job[]);
   await launch();
 });
 afterAll(async () => {
@@ -46,7 +46,7 @@ describe.concurrent("outside of steps", () => {
     expect(end).toEqual({
       state: "rejected",
       value: expect.stringMatching(
-        /^crypto\.randomUUID\(\) was called outside of a step at scripts\/guarded-worker\.ts:\d+\. Write ctx\.uuid\(\)/,
+        /^randomUUID\(\) of node:crypto was called outside of a step at scripts\/guarded-worker\.ts:\d+\. Write ctx\.uuid\(\)/,
       ),
     });
   });
@@ -82,6 +82,26 @@ describe.concurrent("outside of steps", () => {
       state: "rejected",
       value: expect.stringMatching(/[ab] is gone\. Each call of ctx is awaited/),
     });
+  });
+});
+
+describe.concurrent("a change of the function's variables", () => {
+  test("by a step is refused, and by the function it is kept", async () => {
+    const natural = await endOf(collecting, { name: "natural", isNatural: true, pause: 100 });
+    expect(natural).toEqual({
+      state: "rejected",
+      value: expect.stringMatching(/^step "send#3" at scripts\/guarded-worker\.ts:\d+ changes failed\[0\], a variable/),
+    });
+    const written = await endOf(collecting, { name: "written", isNatural: false, pause: 100 });
+    expect(written).toEqual({ state: "resolved", value: { failed: [3], sent: 3 } });
+  });
+
+  test("by a check of an until, which would never end, is refused", async () => {
+    const counted = await endOf(counting, { name: "counted", isNatural: true, pause: 0 });
+    const value = expect.stringMatching(
+      /^until "third look" at scripts\/guarded-worker\.ts:\d+ changes looks, a variable/,
+    );
+    expect(counted).toEqual({ state: "rejected", value });
   });
 });
 

@@ -5,6 +5,7 @@ import { run, until } from "../../../testing/stack/program.ts";
 import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { serveNewerRelease } from "../../cli/doctor.ts";
 import { startProtectedResonate } from "../../cli/protected-resonate.ts";
+import { programOf } from "../../support/programs.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 
 let resonate: Resonate;
@@ -13,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-const start = (env: Record<string, string>) => run("worker/main.ts", { env: { HEALTH_PORT: "0", ...env } });
+const start = (env: Record<string, string>) => run(programOf("worker"), { env: { HEALTH_PORT: "0", ...env } });
 
 describe.concurrent("a worker does not start", () => {
   test("with a server of an unsupported release", async () => {

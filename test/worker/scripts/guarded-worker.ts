@@ -1,10 +1,11 @@
 /** The product's worker with functions written as if they ran only once; with `isNatural: false` they are made for replays. */
+import { randomUUID } from "node:crypto";
 import { implement } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/worker.ts";
-import { forgetful, lasting, order, request, telling } from "./guarded.ts";
+import { collecting, counting, forgetful, lasting, order, request, telling } from "./guarded.ts";
 
 /** Stands for a library that the function calls. */
-const orderNumber = () => crypto.randomUUID();
+const orderNumber = () => randomUUID();
 
 await runWorker({
   functions: [
@@ -14,6 +15,24 @@ await runWorker({
       await ctx.sleep("a while", pause);
       const pay = await ctx.step("pay", () => `/pay?order=${id}`);
       return { sent: [create, pay], random: ctx.random() };
+    }),
+    implement(collecting, async (ctx, { isNatural, pause }) => {
+      const failed: number[] = [];
+      let sent = 0;
+      for (const i of [1, 2, 3]) {
+        const error = await ctx.step("send", () => {
+          if (isNatural && i === 3) failed.push(i);
+          return i === 3;
+        });
+        if (!isNatural && error) failed.push(i);
+        sent += 1;
+        await ctx.sleep("pause", pause);
+      }
+      return { failed, sent };
+    }),
+    implement(counting, async (ctx) => {
+      let looks = 0;
+      return ctx.until("third look", { every: 500 }, () => ++looks === 3);
     }),
     implement(lasting, async (ctx, { isNatural }) => {
       const time = () => (isNatural ? Date.now() : ctx.now());

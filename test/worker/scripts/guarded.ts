@@ -3,9 +3,21 @@ import { defineJob, HOUR } from "../../../core/index.ts";
 
 const args = z.object({ name: z.string(), isNatural: z.boolean(), pause: z.number() });
 
-export const [order, lasting, forgetful, telling] = ["order", "lasting", "forgetful", "telling"].map((kind) =>
-  defineJob({ kind, args, id: ({ name }) => name, deadline: HOUR }),
-) as [Named, Named, Named, Named];
+export const [order, lasting, forgetful, telling, collecting, counting] = [
+  "order",
+  "lasting",
+  "forgetful",
+  "telling",
+  "collecting",
+  "counting",
+].map((kind) => defineJob({ kind, args, id: ({ name }) => name, deadline: HOUR })) as [
+  Named,
+  Named,
+  Named,
+  Named,
+  Named,
+  Named,
+];
 
 type Named = ReturnType<typeof defineJob<z.infer<typeof args>, unknown>>;
 

@@ -96,7 +96,7 @@ export function questionOf({ message, requestedSchema }: JsonObject): Question {
   const { properties, ...schema } = isRecord(requestedSchema) ? withoutPatterns(tidyForm(requestedSchema)) : {};
   // A form of another shape could not be read from the job's progress feed, and nobody could answer.
   const form = { ...schema, type: "object" as const, properties: isRecord(properties) ? properties : {} };
-  return { message: String(message ?? ""), requestedSchema: form };
+  return { message: String(message ?? ""), requestedSchema: form, keepsIntegers: true };
 }
 
 function withoutPatterns(schema: JsonObject): JsonObject {

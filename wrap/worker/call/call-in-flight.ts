@@ -1,10 +1,10 @@
 /** A call in flight in this process, and the sequence of its events. */
 import type { Step } from "../../../core/author/index.ts";
+import { unheldNumberIn, unheldReason } from "../../../core/resonate/index.ts";
 import { LOG_LEVELS, type LogMessage } from "../../upstream/logs.ts";
-import { RpcError } from "../host/errors.ts";
+import { AnswerTooDeep, RpcError } from "../host/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../host/open-request.ts";
 import { limitedError, MAX_MESSAGE_CHARACTERS } from "./outcome.ts";
-import { isTooDeep } from "./readable-answer.ts";
 import type { Seat } from "./slots.ts";
 
 /** An event of a call: its end, or something that the job must react to. Steps store events, so their fields must keep their names. */
@@ -26,6 +26,8 @@ const MAX_LOG_MESSAGES = 1_000;
 const MAX_LOG_CHARACTERS = 100_000;
 
 interface CallOptions {
+  /** Whether a tool is called, whose errors a model reads in its result. */
+  isTool: boolean;
   /** The number of the first event; numbers are unique within a job. */
   base: number;
   /** The answers to questions that the call asked in an earlier process, by event number. */
@@ -145,8 +147,13 @@ export class CallInFlight {
   }
 
   #addLog({ level, logger, data }: JsonObject, lowestLevel: string): void {
-    if (LOG_LEVELS.indexOf(String(level)) < LOG_LEVELS.indexOf(lowestLevel) || isTooDeep(data)) return;
-    const message = { level: String(level), ...(typeof logger === "string" && { logger }), data: data ?? null };
+    if (LOG_LEVELS.indexOf(String(level)) < LOG_LEVELS.indexOf(lowestLevel)) return;
+    const unheld = unheldNumberIn(data, true);
+    const message = {
+      level: String(level),
+      ...(typeof logger === "string" && { logger }),
+      data: unheld ? `The data is left out: it has ${unheldReason(unheld)}.` : (data ?? null),
+    };
     this.#logSize += JSON.stringify(message).length;
     if (this.logs.length < MAX_LOG_MESSAGES && this.#logSize <= MAX_LOG_CHARACTERS) this.logs.push(message);
   }
@@ -177,6 +184,10 @@ export class CallInFlight {
   }
 
   #fail(error: Error): void {
+    if (error instanceof AnswerTooDeep && this.options.isTool) {
+      this.#end({ kind: "result", result: { isError: true, content: [{ type: "text", text: error.message }] } });
+      return;
+    }
     if (error instanceof RpcError) {
       this.#end({ kind: "error", ...limitedError(error) });
       return;

@@ -6,7 +6,7 @@ import { machineClock, SETTLED } from "../../../core/engine/index.ts";
 import { splitKey } from "../../../core/resonate/index.ts";
 import { type CallArgs, isMethod, NothingDone, type SendRecord } from "../../call-job.ts";
 import type { Connection } from "../connection/connection.ts";
-import { AnswerLost, CallRefused, JobMoved, NotSent, OutcomeUnknown } from "../host/errors.ts";
+import { AnswerLost, CallRefused, hasLostSession, JobMoved, NotSent, OutcomeUnknown } from "../host/errors.ts";
 import {
   ID_PREFIX,
   type JsonObject,
@@ -43,8 +43,6 @@ interface RequestingJob {
 /** What the record of a sending adds to the request, if the call must not be sent again. */
 export const recordOf = ({ at, hostRequest }: SendRecord, { once }: CallArgs) =>
   once ? { sentAt: at, ...(hostRequest && { hostRequest }) } : {};
-
-const hasLostSession = (error: unknown): boolean => error instanceof CallRefused && error.why === "session";
 
 export class CallRequests {
   readonly #server: WrappedServer;
@@ -105,7 +103,7 @@ export class CallRequests {
       step.progress(...progress);
     };
     if (call.progress) step.progress(...call.progress);
-    const connect = () => this.connect(step);
+    const connect = (lost?: Connection) => this.connect(step, lost);
     const task = request.kind === "task" ? request : undefined;
     const loss = task ? watchLegacyTask(connect, step, task, call, timeout === undefined) : abandonment.promise;
     const onAbort = () => {
@@ -285,6 +283,7 @@ export class CallRequests {
       return { kind: "stream", session: sessionId, request: id, event: eventId, revision };
     };
     const options = {
+      isTool: !isMethod(this.#job.args.tool),
       base,
       answers: this.#job.answers,
       session,
@@ -337,7 +336,9 @@ export class CallRequests {
     return `${ID_PREFIX}${createHash("sha256").update(`${deadline} ${base} ${jobName}`).digest("hex").slice(0, 32)}`;
   }
 
-  connect({ log, progress }: Step): Promise<Connection> {
+  /** `lost`: a connection whose session the server has forgotten. */
+  async connect({ log, progress }: Step, lost?: Connection): Promise<Connection> {
+    if (lost) await this.#server.drop(this.#job.jobName, lost, log);
     return this.#server.connection(this.#job.jobName, log, (message) => progress(0, undefined, message));
   }
 }

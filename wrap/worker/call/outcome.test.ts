@@ -34,6 +34,14 @@ test("a server's answer is returned unchanged, without the fields about its conn
   );
 });
 
+test("a number that cannot be held, in the answer to a prompt or a read, is reported", async () => {
+  const result = { contents: [{ uri: "acme://a", text: "a", _meta: { size: Number.POSITIVE_INFINITY } }] };
+  const stored = await storeAnswer({} as Step, result, undefined);
+  expect(stored).toMatchObject({
+    [RPC_FAILURE]: { message: expect.stringMatching(/beyond ±1.8e308.*contents\[0\]\._meta\.size/) },
+  });
+});
+
 afterEach(() => {
   vi.useRealTimers();
 });

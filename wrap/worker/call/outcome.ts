@@ -1,7 +1,8 @@
 /** Turns a wrapped server's answer, or the lack of one, into a job's result or failure reason. */
 
+import { INTERNAL_ERROR } from "@modelcontextprotocol/client";
 import { FILES_KEY, NonRetryableError, type Step } from "../../../core/author/index.ts";
-import { PARTS_KEY, unheldNumberIn } from "../../../core/resonate/index.ts";
+import { PARTS_KEY, unheldNumberIn, unheldReason } from "../../../core/resonate/index.ts";
 import {
   type CallToolResult,
   RPC_FAILURE,
@@ -18,7 +19,7 @@ import { MAX_STORED_ANSWER_CHARACTERS, tooLongError } from "../host/host-config.
 import type { JsonObject } from "../host/open-request.ts";
 import { tidyResult } from "../protocol-values.ts";
 import { FileNotStored, withFiles } from "./media-files.ts";
-import { isTooDeep, readableAnswer } from "./readable-answer.ts";
+import { readableAnswer } from "./readable-answer.ts";
 
 /** The maximum size of an answer that is stored in one promise, in bytes of JSON; the store accepts 2 MiB with its record. */
 const MAX_PROMISE_BYTES = 900_000;
@@ -45,6 +46,12 @@ export async function storeAnswer(
   server: string | undefined,
   logs: readonly LogMessage[] = [],
 ): Promise<JsonObject> {
+  const unheld = server === undefined ? unheldNumberIn(result, true) : undefined;
+  if (unheld)
+    return protocolError({
+      code: INTERNAL_ERROR,
+      message: `it answered with ${unheldReason(unheld)}, at ${unheld.path}`,
+    });
   const fullAnswer = toolAnswer(
     server === undefined ? (tidyResult(result) as JsonObject) : readableAnswer(result, server),
   );
@@ -68,10 +75,7 @@ export async function storeAnswer(
 /** A protocol error, cut to the limits above. */
 export function limitedError({ code, message, data }: RpcError): RpcFailure {
   const isKept =
-    data !== undefined &&
-    !isTooDeep(data) &&
-    !unheldNumberIn(data, true) &&
-    JSON.stringify(data).length <= MAX_ERROR_DATA_CHARACTERS;
+    data !== undefined && !unheldNumberIn(data, true) && JSON.stringify(data).length <= MAX_ERROR_DATA_CHARACTERS;
   return { code, message: message.slice(0, MAX_MESSAGE_CHARACTERS), ...(isKept && { data }) };
 }
 

@@ -4,8 +4,6 @@ import { isRecord, rounded, unheldNumberIn, unheldReason } from "../../../core/r
 import type { JsonObject } from "../host/open-request.ts";
 import { tidyResult } from "../protocol-values.ts";
 
-/** The maximum nesting of an answer. The code that walks it is recursive, here and in clients. */
-const MAX_LEVELS = 1_000;
 /** How much of an unreadable answer is shown. */
 const MAX_EXCERPT_CHARACTERS = 10_000;
 
@@ -14,9 +12,6 @@ const CONTENT_TYPES = new Set<unknown>(["text", "image", "audio", "resource", "r
 /** The answer itself, or a result that says why it cannot be read; `name`: the server's name. */
 export function readableAnswer(received: unknown, name: string): JsonObject {
   const answer = tidyResult(received);
-  if (isTooDeep(answer)) {
-    return unreadable(`${name} answered, but its answer is nested more than ${MAX_LEVELS} levels deep.`);
-  }
   const unheld = unheldNumberIn(answer, true);
   if (unheld) return unreadable(`${name} answered, but with ${unheldReason(unheld)}, at ${unheld.path}.`);
   // The schemas know no exact integers.
@@ -58,13 +53,4 @@ function forValidation(part: unknown): unknown {
   if (!isRecord(part)) return part;
   if (typeof part.type === "string" && !CONTENT_TYPES.has(part.type)) return text("");
   return typeof part.data === "string" ? { ...part, data: "" } : part;
-}
-
-export function isTooDeep(value: unknown): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MAX_LEVELS) return true;
-    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
-  }
-  return false;
 }

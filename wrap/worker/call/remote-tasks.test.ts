@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Step } from "../../../core/author/context.ts";
 import { SETTLED } from "../../../core/engine/job-lease.ts";
 import type { Connection } from "../connection/connection.ts";
-import { AnswerLost, NotSent } from "../host/errors.ts";
-import { watchTask } from "./remote-tasks.ts";
+import { AnswerLost, CallRefused, NotSent } from "../host/errors.ts";
+import { requestTask, watchTask } from "./remote-tasks.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -121,4 +121,24 @@ test("the end of a job cancels its task at once, even while a request for the ta
   await vi.advanceTimersByTimeAsync(0);
   expect(requests).toEqual(["tasks/get at 0 s", "tasks/cancel at 5 s"]);
   expect(await outcome).toBe("the job is no longer run here");
+});
+
+test("a task is asked for in a new session if the server has forgotten the one in which it began", async () => {
+  const connectionOf = (sessionId: string) => {
+    const request = (_method: string, _params: object, { session }: { session: { sessionId: string } }) => {
+      const isKnown = session.sessionId === "new";
+      const result = isKnown ? Promise.resolve(WORKING_TASK) : Promise.reject(new CallRefused("session", "404"));
+      return { result, cancel() {}, leave() {}, release() {} };
+    };
+    return { session: { sessionId }, request } as unknown as Connection;
+  };
+  const old = connectionOf("old");
+  const lost: unknown[] = [];
+  const connect = async (of?: Connection) => {
+    lost.push(of);
+    return of ? connectionOf("new") : old;
+  };
+  const task = { taskId: "t", session: { sessionId: "old" } };
+  expect(await requestTask(connect, "tasks/get", task)).toEqual(WORKING_TASK);
+  expect(lost).toEqual([undefined, old]);
 });

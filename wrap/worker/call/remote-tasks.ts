@@ -4,8 +4,8 @@ import { isFinal, NonRetryableError, RetryableError, SECOND, type Step } from ".
 import { SETTLED } from "../../../core/engine/index.ts";
 import { backoff, pause, within } from "../../../core/resonate/index.ts";
 import type { Connection } from "../connection/connection.ts";
-import { JobMoved, OutcomeUnknown, RpcError } from "../host/errors.ts";
-import type { JsonObject } from "../host/open-request.ts";
+import { hasLostSession, JobMoved, OutcomeUnknown, RpcError } from "../host/errors.ts";
+import type { JsonObject, Session } from "../host/open-request.ts";
 import type { RemoteTask, StepOutcome } from "./awaited-request.ts";
 import type { CallInFlight } from "./call-in-flight.ts";
 import { limitedError, MAX_MESSAGE_CHARACTERS, storeAnswer } from "./outcome.ts";
@@ -22,12 +22,16 @@ const LOST_QUESTION_TIMEOUT_MS = 20 * SECOND;
 const pauseOf = (pollInterval: number = DEFAULT_POLL_INTERVAL_MS) =>
   Math.min(Math.max(pollInterval, MIN_POLL_INTERVAL_MS), MAX_POLL_INTERVAL_MS);
 
-type Connect = () => Promise<Connection>;
+/** Connects to the server. `lost`: a connection whose session the server has forgotten. */
+type Connect = (lost?: Connection) => Promise<Connection>;
 
 const unknownTask = (taskId: string, error: Error) =>
   new OutcomeUnknown(`the server no longer knows the task ${taskId}, which the call had become (${error.message})`);
 
-/** The answer to a request about a task; undefined if it does not come in time, or before `signal` aborts. */
+/**
+ * The answer to a request about a task; undefined if it does not come in time, or before `signal` aborts. A server that has forgotten
+ * the task's session may know the task in a new one.
+ */
 export async function requestTask(
   connect: Connect,
   method: string,
@@ -36,8 +40,16 @@ export async function requestTask(
 ): Promise<JsonObject | undefined> {
   const connection = await connect();
   if (signal?.aborted) return undefined;
-  const { result, leave } = connection.request(method, { taskId, ...params }, { session });
-  return within(result, ANSWER_TIMEOUT_MS, signal).finally(leave);
+  const send = (to: Connection, of: Session) => {
+    const { result, leave } = to.request(method, { taskId, ...params }, { session: of });
+    return within(result, ANSWER_TIMEOUT_MS, signal).finally(leave);
+  };
+  return send(connection, session).catch(async (error) => {
+    if (!hasLostSession(error)) throw error;
+    const isCurrent = session.sessionId === connection.session.sessionId;
+    const renewed = await connect(isCurrent ? connection : undefined);
+    return send(renewed, renewed.session);
+  });
 }
 
 /** Reports each new status message of a task as progress. */

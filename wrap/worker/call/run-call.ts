@@ -13,6 +13,7 @@ import {
 import { outside } from "../../../core/engine/index.ts";
 import { pause } from "../../../core/resonate/index.ts";
 import type { CallArgs } from "../../call-job.ts";
+import type { Connection } from "../connection/connection.ts";
 import { AnswerLost, OutcomeUnknown, RpcError } from "../host/errors.ts";
 import type { JsonObject } from "../host/open-request.ts";
 import type { WrappedServer } from "../wrapped-server.ts";
@@ -232,10 +233,10 @@ class Call {
     let refusals = 0;
     for (let n = first; ; n++) {
       const poll = (step: Step) => {
-        const connect = () => {
+        const connect = (lost?: Connection) => {
           // Each poll shows that the task needs its program.
           this.#server.keepTask(this.#ctx.jobName, sessionId);
-          return this.#requests.connect(step);
+          return this.#requests.connect(step, lost);
         };
         return watchTask(connect, step, task, answeredKeys, name, timeout).catch((error) => this.#lossOf(error));
       };
@@ -272,7 +273,9 @@ class Call {
           throw error;
         });
       // The job ends for its own reason, even if the server cannot be notified.
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: CALL_RETRY }).catch(() => {});
+      await this.#ctx
+        .cleanup((ctx) => ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: CALL_RETRY }))
+        .catch(() => {});
     }
     throw reason;
   }
@@ -284,7 +287,7 @@ class Call {
     task: RemoteTask,
     params?: Parameters<typeof requestTask>[3],
   ): Promise<null> {
-    const answer = await requestTask(() => this.#requests.connect(step), method, task, params);
+    const answer = await requestTask((lost) => this.#requests.connect(step, lost), method, task, params);
     if (!answer) throw new AnswerLost(`${this.#server.options.name} has not answered ${method} in time`);
     return null;
   }

@@ -105,7 +105,8 @@ test.each([
   { type: "object", properties: ["sure"] },
 ])("a server's question with the form %j can be read and answered", (requestedSchema) => {
   const question = questionOf({ requestedSchema });
-  expect(question).toEqual({ message: "", requestedSchema: { type: "object", properties: {} } });
+  const form = { type: "object", properties: {} };
+  expect(question).toEqual({ message: "", requestedSchema: form, keepsIntegers: true });
   expect(QuestionEntry.safeParse(question).success).toBe(true);
 });
 

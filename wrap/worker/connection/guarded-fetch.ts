@@ -58,7 +58,7 @@ function bufferedResponse(body: Readable, init: ResponseInit): Response {
   const json = async () => JSON.parse(await text());
   // Defined, not assigned: a web framework may have replaced Node's Response by one whose properties cannot be assigned.
   return Object.defineProperties(new Response(null, init), {
-    text: { value: text },
+    text: { value: text, configurable: true },
     json: { value: json, configurable: true },
   });
 }

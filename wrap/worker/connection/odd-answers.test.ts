@@ -63,6 +63,51 @@ test.each([
   expect(got).toMatchObject(error);
 });
 
+test("integers in the data of an error keep their digits, also with an HTTP status", async () => {
+  const data = '{"account":725653563933458433,"limit":1.5}';
+  const got = await callError(
+    ({ id }, response) =>
+      void response
+        .writeHead(400, JSON_TYPE)
+        .end(`{"jsonrpc":"2.0","id":"${id}","error":{"code":-32042,"message":"no","data":${data}}}`),
+  );
+  expect(got).toBeInstanceOf(RpcError);
+  expect(JSON.stringify((got as RpcError).data)).toBe(data);
+});
+
+test.each([200, 400])("an answer that is nested too deep is refused with words (HTTP %s)", async (status) => {
+  const deep = `${"[".repeat(50_000)}725653563933458433${"]".repeat(50_000)}`;
+  const got = await callError(({ id }, response) => {
+    const body = status === 200 ? `"result":{"x":${deep}}` : `"error":{"code":1,"message":"no","data":${deep}}`;
+    response.writeHead(status, JSON_TYPE).end(`{"jsonrpc":"2.0","id":"${id}",${body}}`);
+  });
+  expect(got).toBeInstanceOf(RpcError);
+  expect((got as Error).message).toMatch(/nested more than 1000 levels/);
+});
+
+test("nulls in a server's description, in an event stream, count as absent, and integers and too large numbers stay apart", async () => {
+  const answer = '{"n":725653563933458433,"x":1e400}';
+  await using http = await serveHttp(async (request, response) => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const { id, method } = (await json(request)) as Message;
+    if (id === undefined) return void response.writeHead(202).end();
+    const session = `"capabilities":{"tools":null},"serverInfo":{"name":"acme","version":"1","title":null},"instructions":null`;
+    const result =
+      method === "server/discover"
+        ? `{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private",${session}}`
+        : `{"resultType":"complete","structuredContent":${answer}}`;
+    response
+      .writeHead(200, { "content-type": "text/event-stream" })
+      .end(`event: message\ndata: {"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}\n\n`);
+  });
+  const server = new WrappedServer({ name: "acme", url: http.url, allowPrivate: true }, {});
+  const connection = await server.connection("acme.read.1", SILENT_LOG);
+  expect(connection.revision).toBe("2026-07-28");
+  const { structuredContent } = await connection.request("tools/call", { name: "read", arguments: {} }).result;
+  expect(structuredContent).toEqual({ n: JSON.rawJSON("725653563933458433"), x: Number.POSITIVE_INFINITY });
+  await server.close();
+});
+
 test.each([
   ["202", (_message: Message, response: ServerResponse) => void response.writeHead(202).end()],
   [
@@ -117,35 +162,49 @@ test("arguments are repeated in headers; if the server refuses them, they are th
   expect(calls).toHaveLength(5);
 });
 
-/** A program that writes a byte order mark first, and answers a call with an error that names no id. */
-const MARKED_PROGRAM = `
+/**
+ * A program that writes a byte order mark first, answers only requests whose ids are small integers, and answers a call by the name
+ * of its tool: with an error that names no id, under another id, or with the id as text.
+ */
+const ODD_PROGRAM = `
 process.stdout.write("\\ufeff");
 require("node:readline").createInterface(process.stdin).on("line", (line) => {
-  const { id, method } = JSON.parse(line);
+  const { id, method, params } = JSON.parse(line);
+  if (!Number.isInteger(id) || id > 100) return;
   const session = { protocolVersion: "2025-11-25", capabilities: { tools: null }, serverInfo: { name: "acme", version: "1" }, instructions: null };
-  const error = { code: -32600, message: "an id is a number" };
-  if (method === "initialize") console.log(JSON.stringify({ jsonrpc: "2.0", id, result: session }));
-  else if (id !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id: null, error }));
+  const send = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+  if (method === "initialize") return send({ id, result: session });
+  const { progressToken } = params._meta ?? {};
+  if (progressToken !== undefined) send({ method: "notifications/progress", params: { progressToken, progress: 5 } });
+  if (params.name === "no id") send({ id: null, error: { code: -32600, message: "an id is a number" } });
+  else if (params.name === "another id") send({ id: "another", result: {} });
+  else send({ id: String(id), result: { content: [], of: typeof progressToken } });
 });`;
 
 test.each([false, true])(
-  "a program may write a byte order mark, null for what it lacks, and errors without an id (with a program host: %s)",
+  "a program may write a byte order mark, null for what it lacks, and odd ids, and take small integers only (with a program host: %s)",
   async (isHosted) => {
     const options = {
       name: "acme",
       command: process.execPath,
-      args: ["-e", MARKED_PROGRAM],
+      args: ["-e", ODD_PROGRAM],
       revision: "2025-11-25",
       keep: 1_000,
     };
     const server = new WrappedServer(options, process.env, isHosted);
     const connection = await server.connection("acme.read.1", SILENT_LOG);
     expect(connection.revision).toBe("2025-11-25");
-    // Without a program host, the SDK's transport drops such an error.
-    if (isHosted) {
-      const { result } = connection.request("tools/call", { name: "read", arguments: {} }, { isRecoverable: true });
-      await expect(result).rejects.toMatchObject({ code: -32600, message: "an id is a number" });
-    }
+    const progress: unknown[] = [];
+    const call = (name: string) =>
+      connection.request(
+        "tools/call",
+        { name, arguments: {} },
+        { isRecoverable: true, onProgress: ({ progress: done }) => progress.push(done) },
+      ).result;
+    expect(await call("read")).toEqual({ content: [], of: "number" });
+    expect(progress).toEqual([5]);
+    await expect(call("another id")).rejects.toMatchObject({ message: expect.stringMatching(/under another id/) });
+    await expect(call("no id")).rejects.toMatchObject({ code: -32600, message: "an id is a number" });
     await server.close();
   },
 );

@@ -1,6 +1,7 @@
 /** Transports to a wrapped server, and the log of a program's stderr. */
 import type { Readable } from "node:stream";
 import {
+  type JSONRPCMessage,
   SdkErrorCode,
   SdkHttpError,
   StreamableHTTPClientTransport,
@@ -13,7 +14,8 @@ import { MAX_MESSAGE_BYTES } from "../host/host-config.ts";
 import type { HostedProgram } from "../host/host-connection.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import type { Session } from "../host/open-request.ts";
-import { ExactReadBuffer, exactResponse } from "./exact-integers.ts";
+import { ProgramIds } from "../host/program-ids.ts";
+import { MessageBuffer, readableResponse } from "./readable-messages.ts";
 
 /** How much of a line is logged. */
 export const MAX_LINE_CHARACTERS = 500;
@@ -34,7 +36,12 @@ export async function transportOf(target: Target): Promise<Transport> {
   const { hosting, command, args, env, cwd } = target;
   if (hosting) return HostedTransport.use({ command, args, env, cwd, ...hosting });
   const transport = new StdioClientTransport({ command, args: [...args], env, cwd, stderr: "pipe" });
-  return Object.assign(transport, { _readBuffer: new ExactReadBuffer(MAX_MESSAGE_BYTES) });
+  const ids = new ProgramIds();
+  const send = transport.send.bind(transport);
+  return Object.assign(transport, {
+    _readBuffer: new MessageBuffer(MAX_MESSAGE_BYTES, ids),
+    send: (message: JSONRPCMessage) => send(ids.outward(message)),
+  });
 }
 
 /**
@@ -57,7 +64,7 @@ function httpTransport(
     const { status, statusText } = response;
     const isStream = /^text\/event-stream\b/i.test(response.headers.get("content-type") ?? "");
     if (init?.method !== "POST" || isStream) transportsWithStreams.add(transport);
-    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return exactResponse(response);
+    if (status !== 405 || !new Headers(init?.headers).has("last-event-id")) return readableResponse(response);
     await response.text().catch(() => {});
     throw new SdkHttpError(SdkErrorCode.ClientHttpFailedToOpenStream, statusText, { status });
   };

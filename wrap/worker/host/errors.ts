@@ -2,7 +2,9 @@
 import { INTERNAL_ERROR, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
 import { isRecord, jsonOf } from "../../../core/resonate/index.ts";
 import { PrivateAddress } from "../../../worker/connection/index.ts";
-import { MAX_MESSAGE_BYTES } from "./host-config.ts";
+import { isTooDeep } from "../protocol-values.ts";
+import { MAX_MESSAGE_BYTES, TOO_DEEP } from "./host-config.ts";
+import { restoredText, restoreIntegers } from "./marked-integers.ts";
 
 /** The request has not reached the server. It may be sent again, even if it is not repeatable. */
 export class NotSent extends Error {
@@ -30,6 +32,8 @@ export class CallRefused extends Error {
     this.why = why;
   }
 }
+
+export const hasLostSession = (error: unknown): boolean => error instanceof CallRefused && error.why === "session";
 
 /** The job is run by another worker, or not at all. */
 export class JobMoved extends Error {
@@ -74,13 +78,23 @@ export class RpcError extends Error {
   }
 }
 
+/** The server's answer is nested too deep to be read. */
+export class AnswerTooDeep extends RpcError {
+  override name = "AnswerTooDeep";
+
+  constructor() {
+    super(TOO_DEEP);
+  }
+}
+
 /** How much of a page is read. The time to find its sections without an end grows with the square of this. */
 const MAX_PAGE_CHARACTERS = 10_000;
 /** How much of an answer is shown. */
 const MAX_TEXT_CHARACTERS = 200;
 
 /** Describes an answer outside the protocol, by a server or a proxy before it. Of an HTML page only the text is kept. */
-export function describeAnswer({ status = 0, message }: SdkHttpError): string {
+export function describeAnswer({ status = 0, message: markedMessage }: SdkHttpError): string {
+  const message = restoredText(markedMessage);
   const page = [/<body\b/i, /<(!doctype|html)/i].map((pattern) => message.search(pattern)).find((at) => at >= 0);
   const text = message
     .slice(page ?? 0)
@@ -112,7 +126,8 @@ function refusalCause(status: number, text: string): RefusalCause | undefined {
 /** The protocol error in an HTTP error's body, if it answers the request `id`. Without an id it is the transport's, or a proxy's. */
 function rpcErrorIn({ data }: SdkHttpError, id: string | undefined): RpcError | undefined {
   const message = Object(jsonOf(String(Object(data).text)));
-  return id !== undefined && message.id === id && isRecord(message.error) ? new RpcError(message.error) : undefined;
+  if (id === undefined || message.id !== id || !isRecord(message.error)) return undefined;
+  return isTooDeep(message) ? new AnswerTooDeep() : new RpcError(restoreIntegers(message.error));
 }
 
 /** Classifies the error of sending the request `id`. */

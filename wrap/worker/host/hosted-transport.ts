@@ -121,9 +121,12 @@ export class HostedTransport implements Transport {
     if (kind === "l") this.onAnswerLost?.(text);
     else if (kind === "x") this.onerror?.(new Error(JSON.parse(text).message));
     else if (kind === "s") this.stderr.write(JSON.parse(text));
-    else if (kind === "m") {
+    else if (kind === "m" || kind === "r") {
       try {
-        const message = parseExact(text) as Message;
+        // The program's own id of the request stands in the answer.
+        const end = kind === "r" ? text.indexOf(" ") : 0;
+        const message = parseExact(text.slice(end)) as Message;
+        if (end > 0) message.id = JSON.parse(text.slice(0, end));
         tidyHandshake(message);
         this.onmessage?.(this.#inward(message) as JSONRPCMessage);
       } catch (error) {

@@ -5,15 +5,16 @@
  *
  * The first letter of a line is its type. From workers: `u` use the program, `j` join its user, `m` a message, `k` a request whose
  * answer is to be stored, `a` the id of a request whose answer is recorded, `e` end the program. To workers: `h` the host's state,
- * `x` why the program is not available, `m` a message, `l` the id of a request whose answer is lost, `s` a chunk of stderr as JSON.
+ * `x` why the program is not available, `m` a message, `r` an answer after the id of its request, `l` the id of a request whose answer is lost, `s` a chunk of stderr as JSON.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { rmSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { json } from "node:stream/consumers";
-import { jsonOf } from "../../../core/resonate/index.ts";
+import { jsonOf, parseExact } from "../../../core/resonate/index.ts";
 import { type HostConfig, MAX_MESSAGE_BYTES, tooLongError } from "./host-config.ts";
 import { lineReader } from "./line-reader.ts";
+import { ProgramIds, UNKNOWN_ID } from "./program-ids.ts";
 
 /** The maximum length of all stored answers together. */
 const MAX_STORED_CHARACTERS = 64_000_000;
@@ -56,6 +57,7 @@ const { socket: path, command, args, env, cwd, keep } = (await json(process.stdi
 const workers = new Set<Socket>();
 const requests = new Map<Id, Request>();
 const finishedIds = new Set<Id>();
+const ids = new ProgramIds();
 const questions = new Map<Id, Question>();
 /** The worker that uses the program. */
 let user: Socket | undefined;
@@ -155,9 +157,9 @@ function use(socket: Socket): void {
 const acceptsInput = (): boolean => program?.stdin?.writable === true;
 
 function forward(socket: Socket, text: string, isRecoverable: boolean): void {
-  const message = JSON.parse(text) as Message;
+  const message = parseExact(text) as Message;
   if (!isForProgram(socket, message, isRecoverable)) return;
-  if (program?.stdin?.writable && !program.stdin.write(`${text}\n`)) {
+  if (program?.stdin?.writable && !program.stdin.write(`${JSON.stringify(ids.outward(message))}\n`)) {
     socket.pause();
     program.stdin.once("drain", () => socket.resume());
   }
@@ -197,7 +199,7 @@ const taskOf = ({ method, params }: Message) => (method === "tasks/result" ? par
 /** Answers a request that an earlier worker has already sent. */
 function repeat(socket: Socket, id: Id, request: Request): void {
   request.owner = socket;
-  if (request.answer !== undefined) send(socket, "m", request.answer);
+  if (request.answer !== undefined) send(socket, "r", request.answer);
   else if (request.isAnswered || hasExited) send(socket, "l", String(id));
   else for (const { asker, line } of questions.values()) if (asker === id) send(socket, "m", line);
 }
@@ -218,9 +220,26 @@ function fromProgram(line: string): void {
   const message: Message = Object(value);
   const { id, method, params } = message;
   if (value === undefined) send(user, "m", line);
-  else if (method === undefined) onAnswer(id ?? onlyRequest(message), message, line);
+  else if (method === undefined) onResponse(message, line);
   else if (id !== undefined) onQuestion(id, params, line);
-  else send(requests.get(params?.progressToken as Id)?.owner ?? user, "m", line);
+  else onNotification(message, line);
+}
+
+function onNotification(message: Message, line: string): void {
+  const { params } = ids.inward(message);
+  const text = params === message.params ? line : JSON.stringify(ids.inward(parseExact(line) as Message));
+  send(requests.get(params?.progressToken as Id)?.owner ?? user, "m", text);
+}
+
+/** Finds the request that a response belongs to. An error may name none, and some programs answer under ids of their own. */
+function onResponse(message: Message, line: string): void {
+  const { id: number = null, error } = message;
+  const id = ids.idOf(number);
+  if (id !== undefined) ids.delete(number);
+  const isStray = id === undefined && !(number === null ? error : ids.isUsed(number));
+  if (!isStray) return onAnswer(id ?? (number === null ? onlyRequest() : undefined), message, line);
+  send(user, "s", JSON.stringify(`${UNKNOWN_ID.message}\n`));
+  onAnswer(onlyRequest(), message, JSON.stringify({ jsonrpc: "2.0", error: UNKNOWN_ID }));
 }
 
 /** Drops a message that is too long: the call that it answers gets an error instead, and the others continue. */
@@ -235,22 +254,21 @@ function onOversizedMessage(head: string, tail: string): void {
 function idIn(head: string, tail: string): Id | undefined {
   const [, first] = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]*"|\d+)\s*,/.exec(head) ?? [];
   const [, last] = /,\s*"id"\s*:\s*("[^"\\]*"|\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail) ?? [];
-  return [first, last].map((text) => text && JSON.parse(text)).find((id) => requests.has(id));
+  return [first, last].map((text) => text && ids.idOf(JSON.parse(text))).find((id) => id !== undefined);
 }
 
-/** The request to which an error without an id belongs, as from a program that cannot read the id; undefined for any other. */
-function onlyRequest({ error }: Message): Id | undefined {
+/** The only open request, to which an answer that names none must belong; undefined if there are several. */
+function onlyRequest(): Id | undefined {
   const [first, ...others] = [...requests].filter(([, { isAnswered }]) => !isAnswered);
-  return error && others.length === 0 ? first?.[0] : undefined;
+  return others.length === 0 ? first?.[0] : undefined;
 }
 
 function onAnswer(id: Id | undefined, message: Message, text: string): void {
   const request = id === undefined ? undefined : requests.get(id);
   if (id === undefined || !request) return;
-  const { result } = message;
-  const line = message.id === null || message.id === undefined ? JSON.stringify({ ...message, id }) : text;
-  if (id === opening) session = result;
-  send(request.owner, "m", line);
+  const line = `${JSON.stringify(id)} ${text}`;
+  if (id === opening) session = message.result;
+  send(request.owner, "r", line);
   if (!request.isRecoverable) {
     requests.delete(id);
     return;
