@@ -128,7 +128,9 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
 /** The arguments of a run of the job; the first run has none. */
 type Args = { n?: number; seen?: number; limits?: Record<string, number | "denied"> };
 
-const isRefused = ({ outcome, error }: Run) => outcome === "failed" && error?.name === "NondeterminismError";
+/** Whether the function broke a rule. A value that cannot be stored fails the job as well, but breaks none. */
+const isRefused = ({ outcome, error }: Run) =>
+  outcome === "failed" && error?.name === "NondeterminismError" && !/^step ".*" returned /.test(error.message);
 
 /** The order of outcomes, completed from the records with the questions about budgets: an answer may lead to the next question. */
 function orderOf(order: readonly string[], records: TrialResult["records"]): string[] {
