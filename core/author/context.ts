@@ -412,6 +412,35 @@ export interface Context<Env = unknown> {
   timeout<T>(ms: number, fn: (ctx: Context<Env>) => Promise<T>, options?: { name?: string }): Promise<T>;
 
   /**
+   * Undoes something if the job does not complete: after a failure, a cancellation and the deadline, the undos run in the reverse
+   * order of these calls, each as a recorded step, within the time of `cleanup` in the definition. Call it before a step whose
+   * effect may remain unknown, and after one that only success makes worth undoing. What the function left running is given up
+   * first. An undo that fails is named in the job's reason, and the others still run. A function that catches its error and
+   * returns keeps what it has done; one that was cancelled does not, whatever it returns. Temporal: a saga by hand in
+   * `CancellationScope.nonCancellable`; Restate: compensations in `catch`.
+   *
+   * @example
+   * ctx.onUndo("release", ({ signal }) => fetch(url, { method: "DELETE", signal }).then(() => null));
+   * await ctx.step("reserve", ({ signal }) => fetch(url, { method: "PUT", signal }).then(() => null));
+   */
+  onUndo(name: string, fn: (step: Step<Env>) => unknown, options?: StepOptions): void;
+
+  /**
+   * Runs `fn` with a context whose calls a cancellation and the deadline do not end, and which also works after them, where every
+   * other call throws the {@link JobCancelled} or {@link DeadlineExceeded} again: for `finally` and `catch`. It has the time of
+   * `cleanup` in the definition. Several in one context that may overlap need a `name`. Temporal:
+   * `CancellationScope.nonCancellable`; Restate: any call in `catch`.
+   *
+   * @example
+   * try {
+   *   await ctx.sleep("a while", HOUR);
+   * } finally {
+   *   await ctx.cleanup((ctx) => ctx.step("close", () => fetch(url, { method: "DELETE" }).then(() => null)));
+   * }
+   */
+  cleanup<T>(fn: (ctx: Context<Env>) => Promise<T>, options?: { name?: string }): Promise<T>;
+
+  /**
    * Starts another job for the caller of this one, or finds it. Takes the definition of `defineJob` or `defineDurableTool`.
    * Temporal: `startChild`; Restate: `ctx.serviceSendClient`.
    *
@@ -692,8 +721,8 @@ export class JobFailed extends Error {
 }
 
 /**
- * The job was cancelled: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` run as its
- * clean-up. Before that, steps under way have a few seconds to end, if their worker is alive. `unfinished` names those that
+ * The job was cancelled: thrown at the call of `ctx` that the function waits in, and at every call that it makes afterwards, except
+ * inside of {@link Context.cleanup}. So a `catch` cannot keep the job going: its undos ({@link Context.onUndo}) run in any case. Before that, steps under way have a few seconds to end, if their worker is alive. `unfinished` names those that
  * did not end, and those whose outcome would have ended the function: whether they had their effect is unknown.
  *
  * An open `all`, `race`, `any` or `timeout` then ends when all its items or branches have ended, so that each cleans up. A
@@ -704,7 +733,7 @@ export class JobFailed extends Error {
  *   await ctx.step("reserve", ({ idempotencyKey }) => fetch(`${url}?key=${idempotencyKey}`, { method: "PUT" }).then(() => 1));
  * } catch (error) {
  *   const mayBeReserved = error instanceof JobCancelled && error.unfinished.includes("reserve");
- *   if (mayBeReserved) await ctx.step("release", () => fetch(url, { method: "DELETE" }).then(() => 1));
+ *   if (mayBeReserved) await ctx.cleanup((ctx) => ctx.step("release", () => fetch(url, { method: "DELETE" }).then(() => 1)));
  *   throw error;
  * }
  */
@@ -719,8 +748,8 @@ export class JobCancelled extends Error {
 }
 
 /**
- * The job's deadline has come: thrown at the call of `ctx` that the function waits in, so that `catch` and `finally` can
- * clean up, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
+ * The job's deadline has come: thrown at the call of `ctx` that the function waits in, and at every call that it makes afterwards,
+ * except inside of {@link Context.cleanup}, for as long as `cleanup` in the definition allows. A value that the function then returns is its result. Items
  * and branches clean up as after a cancellation: see {@link JobCancelled}. If a job that has run a step waits only for sleeps
  * that would end after the deadline, they throw it at once, and the clean-up has until the deadline and `cleanup` are over.
  * `unfinished` names the steps that were under way and did not end: whether they had their effect is unknown.

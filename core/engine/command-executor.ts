@@ -138,7 +138,8 @@ export class CommandExecutor {
       wakeup.reset();
       if (this.#fault || pass.brokenRule || pass.end || runtime.signal.aborted) return;
       await writer.flush(replay);
-      const isBusy = writer.hasQueuedEntries || commands.open.values().some(({ isRunning }) => isRunning);
+      const isBusy =
+        writer.hasQueuedEntries || commands.open.values().some(({ isRunning, isShielded }) => isRunning && !isShielded);
       if (!isBusy || clock.now() >= end) break;
       await wakeup.wait(end);
     }
@@ -221,7 +222,7 @@ export class CommandExecutor {
       required.filter((command) => !isGroup(command)),
       pass.waitsUntil,
     );
-    if (reason !== undefined && this.#isDue && hasDone(journal)) {
+    if (reason !== undefined && this.#isDue && (hasDone(journal) || pass.undos.length > 0)) {
       runtime.log.warn(reason);
       await this.#expire(reason);
       return false;

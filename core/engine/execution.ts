@@ -1,6 +1,7 @@
 /** One execution of a durable function: puts its parts together, and runs them until the job has ended or waits. */
 import { type Context, DeadlineExceeded } from "../author/context.ts";
 import { copyOf, encodeValue } from "../resonate/codec.ts";
+import { undoAll } from "./calls/cleanup.ts";
 import { contextOf } from "./calls/context.ts";
 import { Scope } from "./calls/scope.ts";
 import { machineClock, Wakeup } from "./clock.ts";
@@ -73,7 +74,7 @@ export class Execution {
         stop: () => {
           const reason = new DeadlineExceeded();
           this.#functionStop.abort(reason);
-          for (const { abort } of this.#parts.commands.open) abort?.abort(reason);
+          for (const { abort, isShielded } of this.#parts.commands.open) if (!isShielded) abort?.abort(reason);
         },
         // An outcome that settles at the deadline itself is too late.
         expire: (reason) => cancel(runtime.deadline - 1, "deadline", reason),
@@ -96,7 +97,10 @@ export class Execution {
   async #replay(): Promise<void> {
     // A function may change its arguments.
     const args = copyOf(this.#args) as never;
-    await this.#parts.pass.begin(async () => this.#fn(contextOf(this.#scope) as Context<never>, args));
+    await this.#parts.pass.begin(
+      async () => this.#fn(contextOf(this.#scope) as Context<never>, args),
+      (error) => undoAll(this.#scope, error),
+    );
     await this.#parts.replay.all();
   }
 

@@ -33,6 +33,7 @@ function leafOf(isCalm: boolean): fc.Arbitrary<Node> {
     { weight: 3, arbitrary: nodeOf("ask", {}) },
     { weight: 2, arbitrary: nodeOf("emit", {}) },
     { weight: 2, arbitrary: nodeOf("draw", {}) },
+    { weight: 2, arbitrary: nodeOf("onUndo", {}) },
     { weight: 2, arbitrary: nodeOf("callback", { isNever }) },
     { weight: 2, arbitrary: nodeOf("spend", { amount: fc.constantFrom(0, 3, 8), budget }) },
     { weight: 3, arbitrary: nodeOf("job", { job }) },
@@ -68,6 +69,7 @@ function treeOf(isCalm: boolean): fc.Arbitrary<Node> {
         { weight: 2, arbitrary: nodeOf("items", { of, concurrency }) },
         { weight: 2, arbitrary: nodeOf("try", { body: node }) },
         { weight: 1, arbitrary: nodeOf("helpers", { body: node }) },
+        { weight: 1, arbitrary: nodeOf("cleanup", { body: node }) },
         { weight: isCalm ? 0 : 2, arbitrary: nodeOf("undo", { of: fc.tuple(node, node) }) },
         { weight: 1, arbitrary: nodeOf("loop", { times: fc.integer({ min: 1, max: 3 }), body: node }) },
         { weight: 1, arbitrary: nodeOf("fan", fan) },
@@ -100,7 +102,11 @@ function broken(root: Node, breaker: Node, at: number): Node {
 
 /** A group, one of whose items or branches cleans up if the job is cancelled, in a function that then cleans up as well. */
 function cleaned(group: "race" | "items", trees: Node[], concurrency: number): Node {
-  const undo = (body: Node, undo: Node): Node => ({ do: "undo", name: "", of: [body, undo] });
+  const undo = (body: Node, undo: Node): Node => ({
+    do: "undo",
+    name: "",
+    of: [body, { do: "cleanup", name: "", body: undo }],
+  });
   const sleep: Node = { do: "sleep", name: "", ms: 300 };
   const of = [undo(sleep, trees[0] as Node), ...trees];
   return undo(group === "race" ? { do: group, name: "", of } : { do: group, name: "", of, concurrency }, {

@@ -33,6 +33,14 @@ interface Open {
   settle(): Promise<void>;
   isReady(): boolean;
   isGroup: boolean;
+  isShielded: boolean;
+}
+
+/** How a call waits for its outcome. */
+interface OpenOptions {
+  isReady?(): boolean;
+  isGroup?: boolean;
+  isShielded: boolean;
 }
 
 export interface Modelled {
@@ -98,6 +106,9 @@ class Model {
   readonly #asked = new Map<string, Promise<void>>();
   readonly #refused = new Set<string>();
   #hasFailed = false;
+  readonly undos: { name: string; fn(): unknown }[] = [];
+  /** Whether the function has ended, so that only its undos run. */
+  isUndoing = false;
 
   constructor(program: ProgramTree, beginning: Beginning, isUncounted = false) {
     this.#program = program;
@@ -126,13 +137,34 @@ class Model {
     };
     runTree(this.#program, new Scope(this, ""), machine, this.beginning.seen).then(
       ({ value, seen }: TreeResult) => {
-        this.result.end ??= { value: stored(value), seen };
+        const failure = this.result.isCancelled ? new JobCancelled([]) : this.unstorable && fromStored(this.unstorable);
+        if (failure && this.undos.length > 0) void this.#fail(failure);
+        else this.result.end ??= { value: stored(value), seen };
       },
-      (error) => {
-        this.result.end ??= { error: toStored(error) };
-      },
+      (error) => void this.#fail(error),
     );
     await drained();
+  }
+
+  /** Ends the function without a result, after what it has done is undone. */
+  async #fail(error: unknown): Promise<void> {
+    this.isUndoing ||= this.undos.length > 0;
+    if (this.isUndoing) this.#open.clear();
+    const path = pathsWithin("undo/");
+    for (let undo = this.undos.pop(); undo; undo = this.undos.pop()) {
+      const { fn } = undo;
+      const name = path(encodeURIComponent(undo.name).replaceAll("%20", " "));
+      await this.open(
+        name,
+        async () => {
+          const settled = { value: stored(fn()) };
+          this.result.steps.set(name, settled);
+          return settled;
+        },
+        { isShielded: true },
+      );
+    }
+    this.result.end ??= { error: toStored(error) };
   }
 
   /** Adds to the spent amount. If the limit is exceeded, one question serves all calls that wait for it. */
@@ -160,7 +192,8 @@ class Model {
     const path = `${of} up to ${limit}`;
     let isAllowed = false;
     try {
-      const answer = (await this.open(path, async () => ({ value: answerTo(path) }))) as { action: string };
+      const outcome = async () => ({ value: answerTo(path) });
+      const answer = (await this.open(path, outcome, { isShielded: false })) as { action: string };
       isAllowed = answer.action === "accept";
     } finally {
       if (!isAllowed) this.#refused.add(of);
@@ -185,8 +218,8 @@ class Model {
   }
 
   /** Begins a group. Returns whether it ends with its last branch, because it was open when the job was cancelled. */
-  group(): () => boolean {
-    const isBefore = !this.result.isCancelled;
+  group(isShielded: boolean): () => boolean {
+    const isBefore = !this.result.isCancelled && !isShielded;
     return () => isBefore && this.result.isCancelled;
   }
 
@@ -194,7 +227,12 @@ class Model {
   async #cancel(): Promise<undefined> {
     this.result.isCancelled = true;
     this.result.isInterrupted = this.result.end === undefined;
-    const open = [...this.#open.values()].filter(({ isGroup }) => !isGroup);
+    const hasReturned = this.result.end !== undefined && "value" in this.result.end;
+    if (hasReturned && this.undos.length > 0) {
+      this.result.end = undefined;
+      void this.#fail(new JobCancelled([]));
+    }
+    const open = [...this.#open.values()].filter(({ isGroup, isShielded }) => !isGroup && !isShielded);
     for (const { path } of open) this.#open.delete(path);
     for (const { reject } of open) reject(new JobCancelled([]));
     await drained();
@@ -203,9 +241,9 @@ class Model {
   open(
     path: string,
     outcome: () => Promise<TreeEnd | { thrown: unknown }>,
-    isReady = () => true,
-    isGroup = false,
+    { isReady = () => true, isGroup = false, isShielded }: OpenOptions,
   ): Promise<unknown> {
+    if (this.result.isCancelled && !isShielded) return Promise.reject(new JobCancelled([]));
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     promise.catch(() => {});
     const settle = async () => {
@@ -218,7 +256,7 @@ class Model {
       } else resolve(settled.value);
     };
     if (this.#hasFailed) this.result.afterFailure.add(path);
-    this.#open.set(path, { path, settle, reject, isReady, isGroup });
+    this.#open.set(path, { path, settle, reject, isReady, isGroup, isShielded });
     return promise;
   }
 }
@@ -235,10 +273,12 @@ class Scope implements ContextCalls {
   readonly #path: (name: string) => string;
   /** Whether it belongs to a branch or an item that was given up: its calls never settle. */
   readonly #isGivenUp: () => boolean;
+  readonly #isShielded: boolean;
   #drawn = 0;
 
-  constructor(model: Model, prefix: string, isGivenUp = () => false) {
+  constructor(model: Model, prefix: string, isGivenUp = () => model.isUndoing, isShielded = false) {
     this.#model = model;
+    this.#isShielded = isShielded;
     this.#prefix = prefix;
     this.#path = pathsWithin(prefix);
     this.#isGivenUp = isGivenUp;
@@ -249,10 +289,35 @@ class Scope implements ContextCalls {
     this.#model.called.set(key, [...(this.#model.called.get(key) ?? []), what]);
   }
 
+  /** Whether a call throws the cancellation again. */
+  get #isRefused(): boolean {
+    return this.#model.result.isCancelled && !this.#isShielded;
+  }
+
+  #opened(path: string, outcome: Parameters<Model["open"]>[1], options: Partial<OpenOptions> = {}): Promise<unknown> {
+    if (this.#isGivenUp()) return never();
+    return this.#model.open(path, outcome, { ...options, isShielded: this.#isShielded });
+  }
+
+  async cleanup(name: string, fn: (calls: ContextCalls) => Promise<unknown>): Promise<unknown> {
+    if (this.#isGivenUp()) return never();
+    try {
+      return await fn(new Scope(this.#model, `${this.#path(name)}/`, this.#isGivenUp, true));
+    } finally {
+      if (this.#isGivenUp()) await never();
+    }
+  }
+
+  onUndo(name: string, fn: () => unknown): void {
+    if (this.#isGivenUp()) return;
+    if (this.#isRefused) throw new JobCancelled([]);
+    this.#model.undos.push({ name: this.#prefix + name, fn });
+  }
+
   step(name: string, fn: (step: { attempt: number }) => unknown, options: StepOptions = {}): Promise<unknown> {
     const path = this.#path(name);
     const { kept } = this.#model.beginning;
-    return this.#model.open(path, async () => {
+    return this.#opened(path, async () => {
       const settled = kept.has(path) ? { value: kept.get(path) } : await attempts(path, fn, options);
       this.#model.result.steps.set(path, structuredClone(settled));
       return settled;
@@ -260,19 +325,20 @@ class Scope implements ContextCalls {
   }
 
   emit(): Promise<unknown> {
-    return this.#model.open(this.#path("emit"), async () => ({ value: undefined }));
+    return this.#opened(this.#path("emit"), async () => ({ value: undefined }));
   }
 
   callback(name: string, within: number | undefined): Promise<unknown> {
     const path = this.#path(name);
     const message = `nothing was sent to the callback "${path}" in time`;
-    return this.#model.open(path, async () =>
+    return this.#opened(path, async () =>
       within === undefined ? { value: sentTo(path) } : { error: { name: "TimeoutError", message } },
     );
   }
 
   spend(amount: number, of: keyof typeof BUDGET): Promise<Spent> {
-    return this.#isGivenUp() ? never() : this.#model.spend(amount, of);
+    if (this.#isGivenUp()) return never();
+    return this.#isRefused ? Promise.reject(new JobCancelled([])) : this.#model.spend(amount, of);
   }
 
   random(): number {
@@ -289,25 +355,25 @@ class Scope implements ContextCalls {
   }
 
   sleep(name: string): Promise<unknown> {
-    return this.#model.open(this.#path(name), async () => ({ value: undefined }));
+    return this.#opened(this.#path(name), async () => ({ value: undefined }));
   }
 
   ask(name: string): Promise<unknown> {
     const path = this.#path(name);
-    return this.#model.open(path, async () => ({ value: answerTo(path) }));
+    return this.#opened(path, async () => ({ value: answerTo(path) }));
   }
 
   start(job: string, name: string): Promise<string> {
-    return this.#model.open(this.#path(name), async () => ({ value: job })) as Promise<string>;
+    return this.#opened(this.#path(name), async () => ({ value: job })) as Promise<string>;
   }
 
   await(job: string): Promise<unknown> {
-    return this.#model.open(this.#path(job), async () => jobOf(job));
+    return this.#opened(this.#path(job), async () => jobOf(job));
   }
 
   until(name: string, _every: number, lasting: number | undefined, check: () => unknown): Promise<unknown> {
     const path = this.#path(name);
-    return this.#model.open(path, async () => {
+    return this.#opened(path, async () => {
       const value = check();
       if (value) return { value: stored(value) };
       const message = `"${path}" did not come about within ${lasting} milliseconds`;
@@ -322,11 +388,15 @@ class Scope implements ContextCalls {
     fn: (calls: ContextCalls, i: number) => Promise<unknown>,
   ) {
     if (this.#isGivenUp()) return never();
+    if (this.#isRefused) throw new JobCancelled([]);
     const path = this.#path(name);
     let isOver = false;
     const isGivenUp = () => isOver || this.#isGivenUp();
-    const scopes = Array.from({ length: count }, (_, i) => new Scope(this.#model, `${path}/${i}/`, isGivenUp));
-    const endsWhole = this.#model.group();
+    const scopes = Array.from(
+      { length: count },
+      (_, i) => new Scope(this.#model, `${path}/${i}/`, isGivenUp, this.#isShielded),
+    );
+    const endsWhole = this.#model.group(this.#isShielded);
     const results: unknown[] = [];
     let next = 0;
     let failed: { error: unknown } | undefined;
@@ -352,8 +422,10 @@ class Scope implements ContextCalls {
   }
 
   race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown> {
+    if (this.#isGivenUp()) return never();
+    if (this.#isRefused) return Promise.reject(new JobCancelled([]));
     const path = this.#path(name);
-    const endsWhole = this.#model.group();
+    const endsWhole = this.#model.group(this.#isShielded);
     let left = Object.keys(branches).length;
     let won: BranchEnd | undefined;
     let first: BranchEnd | undefined;
@@ -361,7 +433,7 @@ class Scope implements ContextCalls {
     let told: BranchEnd | undefined;
     for (const [winner, branch] of Object.entries(branches)) {
       const isGivenUp = () => (won !== undefined && won.winner !== winner) || this.#isGivenUp();
-      const scope = new Scope(this.#model, `${path}/${winner}/`, isGivenUp);
+      const scope = new Scope(this.#model, `${path}/${winner}/`, isGivenUp, this.#isShielded);
       const promise = (async () => branch(scope))();
       const end = { winner, promise };
       const over = () => {
@@ -388,7 +460,7 @@ class Scope implements ContextCalls {
         return { thrown };
       }
     };
-    return this.#model.open(path, outcome, () => won !== undefined, true);
+    return this.#opened(path, outcome, { isReady: () => won !== undefined, isGroup: true });
   }
 }
 

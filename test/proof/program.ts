@@ -31,6 +31,8 @@ export interface ContextCalls {
     concurrency: number,
     fn: (calls: ContextCalls, i: number) => Promise<unknown>,
   ): Promise<unknown>;
+  cleanup(name: string, fn: (calls: ContextCalls) => Promise<unknown>): Promise<unknown>;
+  onUndo(name: string, fn: () => unknown): void;
   race(name: string, branches: Record<string, (calls: ContextCalls) => Promise<unknown>>): Promise<unknown>;
 }
 
@@ -49,7 +51,7 @@ export type Node = { name: string } & (
       gives: Gives;
     }
   | { do: "sleep"; ms: number }
-  | { do: "ask" | "emit" }
+  | { do: "ask" | "emit" | "onUndo" }
   | { do: "callback"; isNever: boolean }
   | { do: "spend"; amount: number; budget: keyof typeof BUDGET }
   /** Draws values from the job's seed. */
@@ -60,7 +62,7 @@ export type Node = { name: string } & (
   /** If the first node fails, the second one undoes it. */
   | { do: "undo"; of: Node[] }
   | { do: "items"; of: Node[]; concurrency: number }
-  | { do: "try" | "background" | "helpers"; body: Node }
+  | { do: "try" | "background" | "helpers" | "cleanup"; body: Node }
   | { do: "loop"; times: number; body: Node }
   /** Runs `body` several times, side by side, in the surrounding context; `workers` flows take the items from one list. */
   | { do: "fan"; times: number; workers: number; body: Node }
@@ -164,6 +166,13 @@ async function evaluated(node: Node, calls: ContextCalls, flow: Flow, how: How):
       return calls.callback(nameOf(node), node.isNever ? 200 : undefined);
     case "spend":
       return calls.spend(node.amount, node.budget);
+    case "onUndo": {
+      const { seen } = flow;
+      calls.onUndo(node.name, () => ({ undone: seen }));
+      return "registered";
+    }
+    case "cleanup":
+      return calls.cleanup(nameOf(node), (own) => evaluate(node.body, own, flow, how));
     case "draw":
       return [calls.random(), calls.uuid()];
     case "job":
@@ -379,7 +388,7 @@ export function namesAreSure(root: Node): boolean {
       return node.times === 1 || ![...nodesOf(node.body)].some(isCall) ? visit(node.body, scope, flow, looped) : false;
     }
     return childrenOf(node).every((child, i) => {
-      if (node.do === "items" || node.do === "race") return visit(child, `${scope}/${own}.${i}`, "", false);
+      if (["items", "race", "cleanup"].includes(node.do)) return visit(child, `${scope}/${own}.${i}`, "", false);
       const isSide = ["all", "any", "background"].includes(node.do);
       return visit(child, scope, isSide ? `${flow}/${own}.${i}` : flow, looped);
     });
@@ -394,13 +403,16 @@ const isLeaf = ({ do: what }: Node): boolean =>
 /** The name of a call. Partial results have no names of their own. */
 function nameOf(node: Node): string {
   if (node.do === "callback" && node.isNever) return `${node.name} never`;
+  if (node.do === "cleanup") return `cleanup ${node.name}`;
   return node.do === "emit" ? node.do : node.name;
 }
 
 /** Whether the results of some calls depend on the number of earlier calls, and so on the order of outcomes. */
 export const counts = (root: Node): boolean => holds(root, new Set(["draw", "spend"]));
 
-const NAMELESS = new Set("seq all any try background helpers loop fan undo draw spend throw foreignEnd".split(" "));
+const NAMELESS = new Set(
+  "seq all any try background helpers loop fan undo onUndo draw spend throw foreignEnd".split(" "),
+);
 
 /** Whether the node calls its context under its name. */
 const isCall = (node: Node): boolean => !NAMELESS.has(node.do);

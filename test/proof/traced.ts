@@ -59,6 +59,13 @@ export class Traced implements ContextCalls {
     return this.#noted(name, this.#ctx.until(name, options, check));
   };
 
+  cleanup: ContextCalls["cleanup"] = (name, fn) => {
+    const path = this.#path(name);
+    return this.#ctx.cleanup((ctx) => fn(new Traced(ctx, this.#order, this.limits, `${path}/`)), { name });
+  };
+
+  onUndo: ContextCalls["onUndo"] = (name, fn) => this.#ctx.onUndo(name, fn);
+
   all: ContextCalls["all"] = (name, count, concurrency, fn) => {
     const path = this.#path(name);
     const items = Array.from({ length: count }, (_, i) => i);
@@ -74,8 +81,9 @@ export class Traced implements ContextCalls {
     ]);
     const race = this.#ctx.race(Object.fromEntries(traced), { name });
     // If a branch is rejected by the cancellation, that is an outcome of the race, not the cancellation itself.
+    const isOver = this.#order.includes(CANCELLED);
     const note = () => this.#order.push(path);
-    race.then(note, note);
+    race.then(note, (error) => (isOver && error instanceof JobCancelled ? undefined : note()));
     return race;
   };
 

@@ -32,8 +32,7 @@ export function allSettled<Item, T>(
   const { pass } = scope.parts;
   const { window } = pass;
   const settled = async (ctx: Context, item: Item, i: number): Promise<PromiseSettledResult<T>> => {
-    if (pass.interruption && scope.endsWithLast({ window }))
-      return { status: "rejected", reason: pass.interruption.error };
+    if (scope.interruption && scope.endsWithLast({ window })) return { status: "rejected", reason: scope.interruption };
     try {
       return { status: "fulfilled", value: await fn(ctx, item, i) };
     } catch (reason) {

@@ -4,6 +4,7 @@ import { all, allSettled } from "./all.ts";
 import { ask } from "./ask.ts";
 import { awaitJob } from "./await.ts";
 import { callback } from "./callback.ts";
+import { cleanup, onUndo } from "./cleanup.ts";
 import { continueAs } from "./continue-as.ts";
 import { emit, event } from "./emit.ts";
 import { progress } from "./progress.ts";
@@ -30,6 +31,8 @@ const CALLS = Object.entries({
   race,
   any,
   timeout,
+  cleanup,
+  onUndo,
   spend,
   progress,
   emit,

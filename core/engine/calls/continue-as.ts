@@ -8,6 +8,9 @@ const LAST_CALL = "It is a function's last call: return ctx.continueAs(args)";
 
 export function continueAs(scope: Scope, args: unknown): Promise<never> {
   const { pass, commands, runtime } = scope.parts;
+  // No further run begins: the job was cancelled, is late, or fails.
+  const end = scope.interruption ?? pass.unstorable;
+  if (end) return Promise.reject(end);
   try {
     checkContinuation(scope);
     const stored = storable(args, "ctx.continueAs");
@@ -27,8 +30,6 @@ function checkContinuation(scope: Scope): void {
   const call = `ctx.continueAs${sourceLine()}`;
   if (scope.parent) throw new NondeterminismError(`${call}: an item or a branch cannot end the run. ${LAST_CALL}`);
   if (pass.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST_CALL}`);
-  if (pass.isInterrupted)
-    throw new NondeterminismError(`${call}: the job was cancelled, or is late. Clean up, and return or throw`);
   const beside = [...commands.open].find(({ kind }) => kind !== "sleep" && kind !== "await");
   if (beside)
     throw new NondeterminismError(

@@ -45,14 +45,17 @@ export class Scope {
   readonly parent: Scope | undefined;
   /** The path of each of its commands begins with it. */
   readonly path: string;
+  /** Whether its calls are part of a clean-up, and so work after a cancellation and after the deadline as well. */
+  readonly isShielded: boolean;
   #isClosed = false;
   /** How many random values it has derived from the seed. */
   #draws = 0;
 
-  constructor(parts: ScopeParts, parent?: Scope, path = "") {
+  constructor(parts: ScopeParts, parent?: Scope, path = "", isShielded = parent?.isShielded ?? false) {
     this.parts = parts;
     this.parent = parent;
     this.path = path;
+    this.isShielded = isShielded;
   }
 
   /** The log of the function's own code, which is silent while the function is replayed. */
@@ -72,6 +75,16 @@ export class Scope {
   /** Whether the outcomes of its calls are no longer used. */
   get isAbandoned(): boolean {
     return this.#isClosed || (this.parent?.isAbandoned ?? false);
+  }
+
+  /** The scope of a clean-up, or of the undos if it has no parent. */
+  shielded(path: string, parent?: Scope): Scope {
+    return new Scope(this.parts, parent, path, true);
+  }
+
+  /** The cancellation or the deadline, if the function knows of it: all its calls outside of a clean-up throw it again. */
+  get interruption(): Error | undefined {
+    return this.isShielded ? undefined : this.parts.pass.interruption?.error;
   }
 
   /** The scope around the items or branches of a command. */
@@ -114,10 +127,15 @@ export class Scope {
     const result = new Outcome<unknown>((resolve, reject) => {
       // In an abandoned branch or item the promise never settles; it goes away with the execution.
       if (this.isAbandoned) return;
+      if (kind !== "cleanup" && this.interruption) {
+        if (pass.mayCallAgain()) reject(this.interruption);
+        return;
+      }
       try {
         this.checkCall(kind, name, maxNameLength);
         const { window, cause } = pass;
-        command = commands.add({ kind, name, within: this.path, window, cause, resolve, reject });
+        const { isShielded } = this;
+        command = commands.add({ kind, name, within: this.path, window, cause, isShielded, resolve, reject });
         if (lines.has(command.path)) lines.set(command.path, sourceLine());
         prepare(command);
       } catch (error) {
@@ -146,7 +164,7 @@ export class Scope {
 
   /** Whether a group ends with its last item or branch: it was open when the function heard that it has to end. */
   endsWithLast({ window }: Pick<Command, "window">): boolean {
-    return window < (this.parts.pass.interruption?.window ?? 0);
+    return !this.isShielded && window < (this.parts.pass.interruption?.window ?? 0);
   }
 
   /** Checks rule 2 when a function that was handed a context has ended. */
@@ -156,7 +174,11 @@ export class Scope {
   }
 
   /** Checks the name and the number of calls, and rules 2 and 3. @throws {NondeterminismError} */
-  checkCall(call: CommandKind | "spend" | "continueAs", name: string, maxNameLength = MAX_NAME_LENGTH): void {
+  checkCall(
+    call: CommandKind | "spend" | "continueAs" | "onUndo",
+    name: string,
+    maxNameLength = MAX_NAME_LENGTH,
+  ): void {
     if (typeof name !== "string" || name === "" || name.length > maxNameLength) {
       const got =
         typeof name === "string"

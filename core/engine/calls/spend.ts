@@ -9,6 +9,7 @@ export function spend(scope: Scope, amount: number, { of }: { of: string }): Pro
   const { spending = new Spending(), pass, commands } = scope.parts;
   const spent = new Outcome<Spent>((resolve, reject) => {
     if (scope.isAbandoned) return;
+    if (scope.interruption) return reject(scope.interruption);
     try {
       scope.checkCall("spend", of);
       spending.add(of, amount);

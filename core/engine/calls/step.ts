@@ -1,5 +1,6 @@
 import { NondeterminismError, type Step, type StepOptions } from "../../author/context.ts";
 import { outside } from "../guard/guard.ts";
+import type { Command } from "../replay/commands/commands.ts";
 import { checkFunction, type Scope } from "./scope.ts";
 
 export function step<T>(
@@ -7,12 +8,14 @@ export function step<T>(
   name: string,
   fn: (step: Step) => T | Promise<T>,
   options: StepOptions = {},
+  maxNameLength?: number,
 ): Promise<T> {
-  return scope.issue("step", name, (command) => {
+  const prepare = (command: Command) => {
     checkFunction(command, fn);
     const { onStep } = scope.parts.runtime;
     const problem = onStep && outside(() => onStep(command.path, fn));
     if (problem !== undefined) throw new NondeterminismError(problem);
     command.work = { do: "attempt", fn, options };
-  });
+  };
+  return scope.issue("step", name, prepare, { ...(maxNameLength !== undefined && { maxNameLength }) });
 }

@@ -60,12 +60,25 @@ export async function interrupt(parts: CancellationParts, cancellation: Cancella
   await deliverSettled(parts, at);
   // An earlier worker may have handed over the same outcomes, and begun the commands that they opened.
   const begunCommands = new Set(openWork().filter((command) => !waiting.has(command)));
-  if (!by && (await deliverLateOutcomes(parts, cancellation, begunCommands))) await deliverSettled(parts, at);
+  const late = by ? NO_LATE_OUTCOMES : await deliverLateOutcomes(parts, cancellation, begunCommands);
+  if (late.hasDelivered) await deliverSettled(parts, at);
   if (pass.brokenRule) return;
   const paths = openWork().flatMap((command) => (begunCommands.has(command) ? [] : command.path));
   const unbegun = paths.length > 0 ? paths : undefined;
   await replay.interrupt(await writer.record({ kind: "cancelled", op: "", by, reason, unbegun }));
+  for (const [command, outcome] of late.ofCleanUps)
+    if (!command.isOver && !pass.brokenRule) await replay.deliver(command, await writer.record(outcome));
 }
+
+/** Outcomes of steps that were under way when the job was cancelled. */
+interface LateOutcomes {
+  /** Whether any was handed over. */
+  hasDelivered: boolean;
+  /** Those of the steps of a clean-up: the function hears of the cancellation first, and then continues from them. */
+  ofCleanUps: [Command, JournalEntry][];
+}
+
+const NO_LATE_OUTCOMES: LateOutcomes = { hasDelivered: false, ofCleanUps: [] };
 
 /**
  * Hands over the winners of decided races. No call waits in such a race any more, so the function could not hear of the
@@ -98,12 +111,12 @@ async function deliverSettled(parts: CancellationParts, at: number): Promise<voi
   }
 }
 
-/** Waits a short while for outcomes of steps that were under way, and hands them over. Resolves with whether any came. */
+/** Waits a short while for outcomes of steps that were under way, and hands them over. */
 async function deliverLateOutcomes(
   parts: CancellationParts,
   { at, endsWith }: Cancellation,
   begunCommands: ReadonlySet<Command>,
-): Promise<boolean> {
+): Promise<LateOutcomes> {
   const { pass, writer, replay, lease, wakeup, clock, runtime } = parts;
   const end = clock.now() + unwindingTimeOf(runtime.deadline - clock.now());
   const openCommands = new Map<string, Command>();
@@ -113,7 +126,7 @@ async function deliverLateOutcomes(
     await lease.create(id, undefined, { until: Math.ceil(end) });
     openCommands.set(id, command);
   }
-  let hasDelivered = false;
+  const late: LateOutcomes = { hasDelivered: false, ofCleanUps: [] };
   for (;;) {
     wakeup.reset();
     const isLast = clock.now() >= end;
@@ -121,13 +134,15 @@ async function deliverLateOutcomes(
       const promise = await lease.watch(id, isLast);
       if (!promise || (promise.state === "pending" && !isLast)) continue;
       openCommands.delete(id);
-      if (pass.brokenRule) return hasDelivered;
+      if (pass.brokenRule) return late;
       const event = entryIn(promise);
-      if (!event || command.isOver || (await endsWith(event))) continue;
+      if (!event || command.isOver) continue;
+      if (command.isShielded) late.ofCleanUps.push([command, event]);
+      if (command.isShielded || (await endsWith(event))) continue;
       await replay.deliver(command, await writer.record(event));
-      hasDelivered = true;
+      late.hasDelivered = true;
     }
-    if (openCommands.size === 0 || isLast) return hasDelivered;
+    if (openCommands.size === 0 || isLast) return late;
     await wakeup.wait(end);
   }
 }

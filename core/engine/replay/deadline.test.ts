@@ -27,8 +27,11 @@ test.each(Object.entries(waits))(
         await wait(ctx);
       } catch (error) {
         const why = (error as Error).name;
-        await ctx.sleep("a little", SECOND);
-        found.push(await ctx.step("undo", () => "undone"), why);
+        const undone = await ctx.cleanup(async (ctx) => {
+          await ctx.sleep("a little", SECOND);
+          return ctx.step("undo", () => "undone");
+        });
+        found.push(undone, why);
       }
       return found;
     };
@@ -46,7 +49,8 @@ test("a job that waits only for another job wakes at its deadline", async () => 
 test("a worker whose clock is behind the server's tells the function of its deadline", async () => {
   const code = async (ctx: Context) => {
     const { result } = await ctx.start(there, {});
-    return result().catch(async (error) => [error.name, await ctx.step("release", () => "released")]);
+    const release = (ctx: Context) => ctx.step("release", () => "released");
+    return result().catch(async (error) => [error.name, await ctx.cleanup(release)]);
   };
   for (const skew of [0, 3 * SECOND]) {
     const job = new SimulatedJob(code, { deadline: HOUR });
@@ -100,7 +104,7 @@ test("a clean-up that takes too long is cut off, and the error of one that throw
     try {
       await ctx.ask("go on", question);
     } finally {
-      await ctx.step("close", () => new Promise(() => {}));
+      await ctx.cleanup((ctx) => ctx.step("close", () => new Promise(() => {})));
     }
   };
   await expect(new SimulatedJob(slow, { deadline: HOUR }).toEnd()).rejects.toThrow("no longer run here");
@@ -114,7 +118,7 @@ test("a clean-up that takes too long is cut off, and the error of one that throw
 
 test("calls that the deadline ends at once are told of it in the order that stored journals have", async () => {
   const code = async (ctx: Context) => {
-    const undo = (what: string) => () => ctx.step("undo", () => what);
+    const undo = (what: string) => () => ctx.cleanup((ctx) => ctx.step("undo", () => what));
     const typed = { message: "Go on?", schema: z.object({}) };
     return Promise.all([
       ctx.ask("typed", typed).catch(undo("typed")),
@@ -125,23 +129,29 @@ test("calls that the deadline ends at once are told of it in the order that stor
   const job = new SimulatedJob(code, { deadline: HOUR });
   expect(await job.toEnd()).toEqual({ kind: "complete", value: ["typed", "sent", "plain"] });
   const undone = recordsIn(job.sim).flatMap(({ event }) => (event.kind === "step" ? [[event.op, event.value]] : []));
-  expect(Object.fromEntries(undone)).toEqual({ undo: "plain", "undo#2": "typed", "undo#3": "sent" });
+  expect(Object.fromEntries(undone)).toEqual({
+    "cleanup/undo": "plain",
+    "cleanup#2/undo": "typed",
+    "cleanup#3/undo": "sent",
+  });
 });
 
 test("a sleep that would end after the deadline throws at once, so that the function cleans up, wherever its worker dies", async () => {
   const words = /^sleep "a month" would end after the job's deadline, .*: give the definition a longer one$/;
   const done = new Set<string>();
   const saga = async (ctx: Context) => {
-    const step = (name: string) => ctx.step(name, () => void done.add(name));
+    const step = (name: string, c = ctx) => c.step(name, () => void done.add(name));
     try {
       await step("reserve");
       await ctx.sleep("a month", 30 * DAY);
     } catch (error) {
-      await ctx.sleep("a little", SECOND);
-      await step("undo");
+      await ctx.cleanup(async (ctx) => {
+        await ctx.sleep("a little", SECOND);
+        await step("undo", ctx);
+      });
       throw error;
     } finally {
-      await step("close");
+      await ctx.cleanup((ctx) => step("close", ctx));
     }
   };
   await expect(replay(saga, {}, { deadline: HOUR })).rejects.toThrow(words);

@@ -13,8 +13,10 @@ async function releases(ctx: Context): Promise<void> {
   try {
     await ctx.callback("sent").result;
   } catch (error) {
-    await ctx.step("release", () => 2);
-    await ctx.step("note", () => 3);
+    await ctx.cleanup(async (ctx) => {
+      await ctx.step("release", () => 2);
+      await ctx.step("note", () => 3);
+    });
     throw error;
   }
 }
@@ -45,7 +47,7 @@ test.each(cases)(
     const job = new SimulatedJob(code, { deadline: HOUR });
     expect(await job.toEnd()).toMatchObject({ kind: "failed", error: { name: "DeadlineExceeded" } });
     expect(job.paths()).toEqual(
-      expect.arrayContaining(releasing.flatMap((path) => [`${path}/release`, `${path}/note`])),
+      expect.arrayContaining(releasing.flatMap((path) => [`${path}/cleanup/release`, `${path}/cleanup/note`])),
     );
   },
 );
@@ -61,7 +63,9 @@ test.each(cases)(
     );
     expect(end).toMatchObject({ outcome: "failed", error: { name: "JobCancelled" } });
     const done = end.records.map(({ event }) => event.op);
-    expect(done).toEqual(expect.arrayContaining(releasing.flatMap((path) => [`${path}/release`, `${path}/note`])));
+    expect(done).toEqual(
+      expect.arrayContaining(releasing.flatMap((path) => [`${path}/cleanup/release`, `${path}/cleanup/note`])),
+    );
   },
 );
 
@@ -69,12 +73,12 @@ test("at the deadline, a branch that returns what it has wins over those that th
   const partial = async (ctx: Context) => {
     const found = [await ctx.step("find", () => "first")];
     await ctx.callback("sent").result.catch(() => {});
-    found.push(await ctx.step("close", () => "closed"));
+    found.push(await ctx.cleanup((ctx) => ctx.step("close", () => "closed")));
     return found;
   };
   const code = async (ctx: Context) => [
     await ctx.timeout(2 * DAY, partial),
-    await ctx.timeout(MINUTE, (c) => c.step("after", () => "after")),
+    await ctx.cleanup((ctx) => ctx.timeout(MINUTE, (c) => c.step("after", () => "after"))),
   ];
   const { result } = await replay(code, {}, { deadline: HOUR });
   expect(result).toEqual([["first", "closed"], "after"]);
@@ -85,16 +89,16 @@ test("a group that begins in the clean-up ends with its first item or branch", a
     try {
       await ctx.callback("sent").result;
     } catch (error) {
-      const { winner } = await ctx.race({
-        soon: (c) => c.sleep("soon", SECOND),
-        late: (c) => c.sleep("late", 9 * SECOND),
-      });
+      const { winner } = await ctx.cleanup((ctx) =>
+        ctx.race({ soon: (c) => c.sleep("soon", SECOND), late: (c) => c.sleep("late", 9 * SECOND) }),
+      );
       const failed = async (c: Context, i: number) => {
         await c.sleep("for", (i + 1) * SECOND);
         if (i === 0) throw error;
         await c.step("not done", () => 1);
       };
-      const heard = await ctx.all([0, 1], failed).catch((each) => [each === error, each.givenUp]);
+      const both = ctx.cleanup((ctx) => ctx.all([0, 1], failed), { name: "both" });
+      const heard = await both.catch((each) => [each === error, each.givenUp]);
       return [winner, heard];
     }
   };

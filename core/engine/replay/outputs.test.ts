@@ -52,7 +52,7 @@ test("an output that the deadline gives up is written before those of the clean-
       try {
         await ctx.emit("first");
       } finally {
-        await ctx.emit("clean-up");
+        await ctx.cleanup((ctx) => ctx.emit("clean-up"));
       }
     },
     {

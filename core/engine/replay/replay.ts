@@ -87,8 +87,9 @@ export class Replay {
         const unfinished = open.filter((command) => hasEffects(command) && !unbegun.has(command.path));
         const paths = unfinished.map(({ path }) => path);
         const error = by === "deadline" ? new DeadlineExceeded(paths, reason) : new JobCancelled(paths);
-        pass.interruption = { error, window: pass.window, reason };
-        for (const { reject } of open) reject(error);
+        pass.interrupt(error, reason, () => {
+          for (const { reject } of open) reject(error);
+        });
       },
       undefined,
       promise.createdAt,

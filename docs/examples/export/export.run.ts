@@ -26,7 +26,7 @@ export const exportRun = implement(
       return { file: look.file, rows: look.rows };
     } finally {
       // Runs after a cancellation, too.
-      await ctx.step("release", (step) => call(step, `/exports/${id}/release`, {}));
+      await ctx.cleanup((ctx) => ctx.step("release", (step) => call(step, `/exports/${id}/release`, {})));
     }
   },
   { env: Services },

@@ -7,24 +7,18 @@ export const tripRun = implement(
   trip,
   async (ctx, { city, day }) => {
     const reference = ctx.uuid(); // new each time the job is started again, the same in each replay
-    const begun: string[] = [];
+    let booked = 0;
     const book = async (what: string) => {
-      // Noted first: a booking that fails or is interrupted may have been made nevertheless.
-      begun.push(what);
+      // Comes first: a booking that fails or is interrupted may have been made nevertheless.
+      ctx.onUndo(what, (step) => call(step, `/${what}/cancellations`, { reference }));
       const { number } = await ctx.step(`book ${what}`, (step) =>
         call<{ number: string }>(step, `/${what}/bookings`, { reference, city, day }),
       );
-      ctx.progress(begun.length, 3, `${what} booked`);
+      booked += 1;
+      ctx.progress(booked, 3, `${what} booked`);
       return number;
     };
-    try {
-      return { flight: await book("flight"), hotel: await book("hotel"), car: await book("car") };
-    } catch (error) {
-      for (const what of begun.toReversed()) {
-        await ctx.step(`undo ${what}`, (step) => call(step, `/${what}/cancellations`, { reference }));
-      }
-      throw error;
-    }
+    return { flight: await book("flight"), hotel: await book("hotel"), car: await book("car") };
   },
   { env: Services },
 );

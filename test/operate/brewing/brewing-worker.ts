@@ -16,7 +16,8 @@ await runWorker({
         const answer = await ctx.ask("how", { message: "Strong?", schema, answeredBy: "anyone" });
         return { strong: answer.action === "accept" && answer.content.strong };
       } catch (error) {
-        if (error instanceof JobCancelled) await ctx.step("pour away", () => appendFile(`${FOLDER}/poured`, cup));
+        if (error instanceof JobCancelled)
+          await ctx.cleanup((ctx) => ctx.step("pour away", () => appendFile(`${FOLDER}/poured`, cup)));
         throw error;
       }
     }),

@@ -47,20 +47,23 @@ async function book(ctx: Context, { n, how }: { n: string; how?: string | undefi
     return "booked";
   } catch (error) {
     if (!(error instanceof JobCancelled || error instanceof DeadlineExceeded)) throw error;
-    await ctx.step("reserve", async (step) => {
-      await request("-flight", step);
-      // The first attempt fails, but not with `once`: a pause between attempts must not use up the short time of that clean-up.
-      if (step.attempt === 1 && how !== "once") throw new Error("try again");
-      return write(`-flight ${[...paid, ...error.unfinished]}`.trim());
-    });
-    await ctx.step("tell", async () => {
-      await write("telling");
-      if (how === "broken") throw new NonRetryableError("the mail is down");
-      while (existsSync(`${FOLDER}/hold`)) await after(20);
+    await ctx.cleanup(async (ctx) => {
+      await ctx.step("reserve", async (step) => {
+        await request("-flight", step);
+        // The first attempt fails, but not with `once`: a pause between attempts must not use up the short time of that clean-up.
+        if (step.attempt === 1 && how !== "once") throw new Error("try again");
+        return write(`-flight ${[...paid, ...error.unfinished]}`.trim());
+      });
+      await ctx.step("tell", async () => {
+        await write("telling");
+        if (how === "broken") throw new NonRetryableError("the mail is down");
+        while (existsSync(`${FOLDER}/hold`)) await after(20);
+      });
     });
     throw error;
   } finally {
-    if (how !== "broken") await ctx.step("close", (step) => request("closed", step).then(() => write("closed")));
+    const close = (ctx: Context) => ctx.step("close", (step) => request("closed", step).then(() => write("closed")));
+    if (how !== "broken") await ctx.cleanup(close, { name: "end" });
   }
 }
 

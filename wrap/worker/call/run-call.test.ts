@@ -86,7 +86,8 @@ async function callWith(
     if (errors[name]) throw errors[name];
     return answers[name];
   };
-  const ctx = { jobName: "acme.report.1", deadline, signal, step, ask } as unknown as Context;
+  const cleanup = (run: (ctx: unknown) => unknown) => run({ step });
+  const ctx = { jobName: "acme.report.1", deadline, signal, step, ask, cleanup } as unknown as Context;
   const outcome = runCall(server, ctx, { tool: "report", arguments: {}, key: "1", once: false }).catch(
     (error: Error) => error.message,
   );

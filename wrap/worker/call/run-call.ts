@@ -273,7 +273,9 @@ class Call {
           throw error;
         });
       // The job ends for its own reason, even if the server cannot be notified.
-      await this.#ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: CALL_RETRY }).catch(() => {});
+      await this.#ctx
+        .cleanup((ctx) => ctx.step(`cancel ${n}${this.#attempt}`, cancel, { retry: CALL_RETRY }))
+        .catch(() => {});
     }
     throw reason;
   }

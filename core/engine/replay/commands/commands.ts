@@ -11,7 +11,18 @@ import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
 import type { When } from "../../job-lease.ts";
 import type { JournalEntry } from "../../journal.ts";
 
-export type CommandKind = "step" | "emit" | "start" | "until" | "race" | "sleep" | "ask" | "callback" | "await" | "all";
+export type CommandKind =
+  | "step"
+  | "emit"
+  | "start"
+  | "until"
+  | "race"
+  | "sleep"
+  | "ask"
+  | "callback"
+  | "await"
+  | "all"
+  | "cleanup";
 
 /** The parameter of a callback's promise: the path of its command, and the JSON Schema of what may be sent. */
 export interface CallbackParam {
@@ -35,6 +46,8 @@ export interface Command {
   /** The window in which the function issued the command, and the command whose outcome opened that window. */
   readonly window: number;
   readonly cause: Command | undefined;
+  /** Whether it belongs to a clean-up, which a cancellation and the deadline do not interrupt. */
+  readonly isShielded: boolean;
   resolve(value: unknown): void;
   reject(error: unknown): void;
   /** Absent where the outcome comes from elsewhere: `await`, `all`, and `race` until a branch has ended. */
@@ -93,7 +106,7 @@ export const hasEffects = ({ kind }: { kind: string }): boolean =>
   kind === "step" || kind === "start" || kind === "emit";
 
 /** Whether a command only groups others. */
-export const isGroup = ({ kind }: Command): boolean => kind === "all" || kind === "race";
+export const isGroup = ({ kind }: Command): boolean => kind === "all" || kind === "race" || kind === "cleanup";
 
 /** The commands of one name in one context. */
 interface CommandsOfName {
@@ -104,7 +117,7 @@ interface CommandsOfName {
 }
 
 /** The fields of a command that its context sets. */
-interface NewCommand extends Pick<Command, "kind" | "name" | "window" | "cause" | "resolve" | "reject"> {
+interface NewCommand extends Pick<Command, "kind" | "name" | "window" | "cause" | "isShielded" | "resolve" | "reject"> {
   /** The path of the context. */
   within: string;
 }
@@ -121,10 +134,13 @@ export class Commands {
   /** The window in which the cancellation reached the function. */
   #interruptedIn = 0;
 
-  /** Closes the open commands except groups, when a cancellation reaches the function in `window`; returns them. */
+  /**
+   * Closes the open commands except groups and those of a clean-up, when a cancellation reaches the function in `window`;
+   * returns them.
+   */
   closeForInterruption(window: number): Command[] {
     this.#interruptedIn = window;
-    const cancelled = [...this.open].filter((command) => !isGroup(command));
+    const cancelled = [...this.open].filter((command) => !isGroup(command) && !command.isShielded);
     for (const command of cancelled) this.close(command);
     return cancelled;
   }
