@@ -13,7 +13,11 @@ const STATE = { steps: [], awaiting: 1, callbacks: [], questions: [], progress: 
 async function readsOf(versions: readonly number[], message: (version: number) => string) {
   const newest = vi.fn(async () => ({ n: 1 }));
   const write = vi.fn(async () => true);
-  const feature = progress({ feeds: { newest, write } as unknown as ProgressFeeds, log: keptLog().log, questionTimeoutMs: 1 });
+  const feature = progress({
+    feeds: { newest, write } as unknown as ProgressFeeds,
+    log: keptLog().log,
+    questionTimeoutMs: 1,
+  });
   const memory: JobMemory = { journal: new Journal() };
   for (const version of versions) {
     const { run } = jobRun({ version, memory });

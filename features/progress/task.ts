@@ -55,7 +55,9 @@ export const progress = ({ feeds, log, questionTimeoutMs }: ProgressOptions): Wo
       }
       case "unhandled":
         if (!event.isFirst) return;
-        return new Reporter(feeds, event.promise, log.child({ job: event.name }), false).blocked(lackOfCode(event.promise));
+        return new Reporter(feeds, event.promise, log.child({ job: event.name }), false).blocked(
+          lackOfCode(event.promise),
+        );
       case "blocked":
         return event.task.reporter?.blocked(event.reason, event.by);
       case "ends":
