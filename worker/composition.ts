@@ -131,7 +131,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     }),
     pausesJobs(new Pauses(client, namespace, leaseTimeMs)),
     childJobs(children),
-    progress({ feeds, questionTimeoutMs: leaseTimeMs }),
+    progress({ feeds, log, questionTimeoutMs: leaseTimeMs }),
     // Before `resumeTasks`: the clean-up may undo the steps that the job would take over.
     awaitCleanUp,
     ...inExecutions,
