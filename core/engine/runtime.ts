@@ -1,5 +1,5 @@
 /** What an execution uses, and its possible ends. */
-import type { Budgets, Context, ErrorClass, Log, Metrics } from "../author/context.ts";
+import type { Budgets, Context, ErrorClass, Log, Metrics, StartOptions } from "../author/context.ts";
 import type { EventDefinition } from "../author/event.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -21,7 +21,7 @@ export interface Runtime extends JobOfStep {
   /** Aborted when the job must not run here any more. */
   signal: AbortSignal;
   /** Starts another job for the caller of this one, or finds it; resolves with its name. */
-  start(job: { kind: string }, args: unknown): Promise<string>;
+  start(job: { kind: string }, args: unknown, options: StartOptions): Promise<string>;
   /** Cancels another job that this one started, unless other callers have started it too. */
   cancel(jobName: string): Promise<void>;
   /** The address at which an outside system settles a promise of this job; undefined where the worker can make none. */

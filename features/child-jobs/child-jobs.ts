@@ -1,6 +1,6 @@
 import PQueue from "p-queue";
 import * as z from "zod";
-import { type Job, NonRetryableError, NotStarted } from "../../core/author/index.ts";
+import { type Job, NonRetryableError, NotStarted, type StartOptions } from "../../core/author/index.ts";
 import { Journal, LeaseLost, readNewest, type TaskLease } from "../../core/engine/index.ts";
 import {
   type DurablePromise,
@@ -42,19 +42,24 @@ export class ChildJobs {
   }
 
   /** Starts a job on behalf of another. @throws {LeaseLost} @throws {NonRetryableError} */
-  async start({ promise, call, stop, log }: JobRun, job: Job, args: unknown): Promise<DurablePromise> {
+  async start(
+    { promise, call, stop }: JobRun,
+    job: Job,
+    args: unknown,
+    { ifExists }: StartOptions,
+  ): Promise<DurablePromise> {
+    const otherArguments = ifExists === "join" || job.otherArguments === "accept" ? "accept" : "refuse";
     // The child may store as many bytes of files.
     const store = this.#options.store.onBehalfOf(promise.id, { storage: call.storage ?? 0 });
     const child = await this.#requests.add(async () => {
       if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
       try {
-        return await startJob(store, job, job.args.parse(args), Date.now());
+        return await startJob(store, job, job.args.parse(args), Date.now(), otherArguments);
       } catch (error) {
         if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
         throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
       }
     });
-    if (child.note !== undefined) log.warn(child.note);
     this.#options.watcher.noteCreated(child);
     return child;
   }

@@ -46,7 +46,7 @@ test("an execution that loses its lease gives up the jobs that it has started, i
   const { jobs, types, feature, starts } = scene();
   const { run } = jobRun();
   const execute = async (): Promise<Ending> => {
-    await run.runtime.start({ kind: "cake" }, {});
+    await run.runtime.start({ kind: "cake" }, {}, {});
     throw new LeaseLost("the job was cancelled", { reason: "taken" });
   };
   const executing = feature.run?.(run, async () => (await starts.run?.(run, execute)) ?? "left");

@@ -54,9 +54,9 @@ export const startsJobs = (jobs: ChildJobs, observe: Observe): WorkerFeature => 
   name: "child-jobs",
   run(run, next) {
     const { promise, runtime, stop } = run;
-    runtime.start = async (job, args) => {
+    runtime.start = async (job, args, options) => {
       await observe({ type: "startsJob", run });
-      const child = await jobs.start(run, job as Job, args);
+      const child = await jobs.start(run, job as Job, args, options);
       void observe({ type: "startedJob", promise: child });
       if (stop.signal.aborted) await jobs.giveUpIfEnded(promise.id, [child.name]);
       run.children?.push(child.name);

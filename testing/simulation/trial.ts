@@ -201,7 +201,7 @@ class Trial {
       maxCalls: MAX_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
-      start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
+      start: async (job, args, options) => this.#startJob((await nameOf?.(job, args, options)) ?? job.kind),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [

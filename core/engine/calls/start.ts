@@ -4,6 +4,7 @@ import {
   NondeterminismError,
   SECOND,
   type Startable,
+  type StartOptions,
   type StepOptions,
 } from "../../author/context.ts";
 import type { Command } from "../replay/commands/commands.ts";
@@ -17,7 +18,7 @@ export function start<Args, Result>(
   scope: Scope,
   definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
   args: Args,
-  { name }: { name?: string } = {},
+  options: StartOptions = {},
 ): Promise<ChildJob<Result>> {
   const job = definition && "job" in definition ? definition.job : definition;
   const prepare = (command: Command) => {
@@ -26,10 +27,10 @@ export function start<Args, Result>(
         "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
       );
     }
-    const fn = () => scope.parts.runtime.start(job, args);
+    const fn = () => scope.parts.runtime.start(job, args, options);
     command.work = { do: "attempt", fn, options: REQUEST_OPTIONS };
   };
-  return scope.issue("start", name ?? `start ${job?.kind}`, prepare, {
+  return scope.issue("start", options.name ?? `start ${job?.kind}`, prepare, {
     map: (child: string) => childOf<Result>(scope, child),
   });
 }
