@@ -282,7 +282,7 @@ export interface ChildJob<Result = unknown> {
  * Options of {@link Context.start}. `name`: of the call, by default `start` and the kind of job.
  *
  * @example
- * const options: StartOptions = { ifExists: "join" };
+ * const options: StartOptions = { ifExists: "join", whenParentEnds: "leave" };
  */
 export interface StartOptions {
   name?: string;
@@ -291,6 +291,12 @@ export interface StartOptions {
    * By default such a start throws, unless the definition has `otherArguments: "accept"`.
    */
   ifExists?: "join";
+  /**
+   * `cancel` (the default): the job is cancelled, with its clean-up, if the job that starts it fails, is cancelled or times out,
+   * or if the branch or item that starts it is given up. A job that completes leaves its children. `leave`: it is left in any case,
+   * as are `shared` jobs and those that existed before. Temporal: `ParentClosePolicy`; Restate has no counterpart.
+   */
+  whenParentEnds?: "cancel" | "leave";
 }
 
 /**
