@@ -9,6 +9,10 @@ import { implement } from "../core/author/implement.ts";
 import { defineJob } from "../core/author/job.ts";
 import { replay } from "./replay.ts";
 
+let orders = 0;
+/** Another name at each call, of which the guard knows nothing. */
+const newOrder = () => `order ${++orders}`;
+
 const question = { message: "Go on?", requestedSchema: { type: "object" as const, properties: {} } };
 const other = { kind: "other_job", args: { parse: (value: unknown) => value as object } };
 
@@ -181,7 +185,7 @@ test.each<[what: string, says: RegExp, code: DurableFunction<object, unknown>]>(
     "a name made outside of steps, and used before and after a sleep",
     /^run again from its records, the function did something else: step "send" got order/,
     async (ctx) => {
-      const order = randomUUID();
+      const order = newOrder();
       const sent = await ctx.step("send", () => order);
       await ctx.sleep("a while", MINUTE);
       return sent === order;
@@ -236,7 +240,7 @@ test("a step may take real time over a connection that was open before", async (
 test("the inputs of a step are compared with those that it gets when the function runs again", async () => {
   const orders: string[] = [];
   const pays = async (ctx: Context) => {
-    const order = randomUUID();
+    const order = newOrder();
     await ctx.step("create", () => void orders.push(order));
     await ctx.sleep("a while", MINUTE);
     await ctx.step("pay", () => void orders.push(order));

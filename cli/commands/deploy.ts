@@ -236,7 +236,7 @@ function showClients(origin: string, { name }: Project, token: string | undefine
 
 async function isReady(origin: string): Promise<boolean> {
   for (const end = Date.now() + READY_TIMEOUT_MS; Date.now() < end; await delay(1_000)) {
-    if (await isOk(`${origin}/ready`, AbortSignal.timeout(10_000))) return true;
+    if (await isOk(`${origin}/ready`)) return true;
   }
   return false;
 }

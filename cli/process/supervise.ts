@@ -30,6 +30,8 @@ export interface SupervisedService {
 const MAX_ATTEMPTS = 4;
 /** How long a process may take to become ready: long, for busy machines. */
 export const READY_TIMEOUT_MS = 180_000;
+/** How long one question about that may take: a process that is starting may accept a connection and never answer on it. */
+const ANSWER_TIMEOUT_MS = 10_000;
 /** The time until the first report of waiting, and the interval of further reports. */
 const FIRST_REPORT_MS = 5_000;
 const REPORT_INTERVAL_MS = 15_000;
@@ -135,10 +137,11 @@ export async function isAnswering(url: string, signal: AbortSignal): Promise<boo
   return false;
 }
 
-/** Whether `url` answers 2xx now. */
+/** Whether `url` answers 2xx now, within {@link ANSWER_TIMEOUT_MS}. */
 export async function isOk(url: string, signal?: AbortSignal): Promise<boolean> {
+  const answered = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
   try {
-    const response = await fetch(url, signal && { signal });
+    const response = await fetch(url, { signal: signal ? AbortSignal.any([signal, answered]) : answered });
     await response.body?.cancel();
     return response.ok;
   } catch {

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { execa } from "execa";
 import { startChild } from "../../cli/process/child.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { type Program, until, watch } from "../../testing/stack/program.ts";
+import { type Program, until, untilProgram, watch } from "../../testing/stack/program.ts";
 
 /** A launcher as a user starts it, and the processes that it has started. */
 export interface Launcher extends Program {
@@ -65,13 +65,9 @@ export async function launch(launching: LaunchOptions = {}) {
     ports,
     url: `http://127.0.0.1:${ports.edge}/mcp`,
     printed: (text, times = 1) =>
-      until(
-        `the launcher to print ${text} ${times} times`,
-        () => (program.output().split(text).length > times ? program.output() : undefined),
-        60_000,
-      ).catch((error: Error) => {
-        throw new Error(`${error.message}; it printed:\n${program.output()}`);
-      }),
+      untilProgram(program, `the launcher prints ${text} ${times} times`, () =>
+        program.output().split(text).length > times ? program.output() : undefined,
+      ),
     family,
     member: async (text) => {
       const found = (await family()).slice(1).filter(({ command }) => command.includes(text));

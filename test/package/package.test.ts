@@ -7,7 +7,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startChild } from "../../cli/process/child.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { run, until, watch } from "../../testing/stack/program.ts";
+import { run, untilProgram, watch } from "../../testing/stack/program.ts";
 import { startUpstream } from "../../testing/stack/upstream.ts";
 import { startPlatform } from "../cli/platform.ts";
 import { descendants, gone } from "../launcher/launcher.ts";
@@ -221,9 +221,7 @@ describe("the server", () => {
     const env = { ...project.env, LEASE_SECONDS: "2" };
     project.typed.add("npm start");
     const program = watch(startChild("npm", ["start", "--", ...ports], { env, grace: 10_000, cwd: project.root }));
-    await until("the server to be ready", () => /^Ready/m.test(program.output()), 60_000).catch((error) => {
-      throw new Error(`${error.message}:\n${program.output()}`);
-    });
+    await untilProgram(program, "the server is ready", () => /^Ready/m.test(program.output()));
     return program;
   }
 
@@ -291,9 +289,7 @@ describe("in one account", () => {
     const args = ["wrangler", "dev", "--port", `${port}`, "--inspector-port", `${await freePort()}`];
     const options = { env: project.env, grace: 5_000, cwd: project.root };
     const program = watch(startChild("npx", [...args, "--var", "AUTH_MODE:none"], options));
-    await until("wrangler to serve", () => program.output().includes("Ready on"), 60_000).catch((error) => {
-      throw new Error(`${error.message}:\n${program.output()}`);
-    });
+    await untilProgram(program, "wrangler serves", () => program.output().includes("Ready on"));
     return {
       async [Symbol.asyncDispose]() {
         const family = await descendants(program.pid);
@@ -350,9 +346,7 @@ describe("the package alone in an empty folder", () => {
     const ports = await Promise.all(names.map(async (name) => [name, `${await freePort()}`]));
     await using program = run(command(), { cwd: folder, args: ["wrap", ...ports.flat(), "--", ...server] });
     const address = () => /MCP endpoint +(\S+)/.exec(program.output())?.[1];
-    const url = await until("the address", address).catch((error) => {
-      throw new Error(`${error.message}:\n${program.output()}`);
-    });
+    const url = await untilProgram(program, "the address is printed", address);
     expect(program.output()).not.toContain("workerd");
     await using client = await currentClient.connect(url);
     const { text } = await client.callTool(tool, args);

@@ -2,14 +2,8 @@
  * A model of the engine's guarantees, without records, deaths or time: it runs a tree of calls once, with outcomes in a given
  * order.
  */
-import {
-  BudgetExceeded,
-  JobCancelled,
-  NonRetryableError,
-  type Spent,
-  type StepOptions,
-} from "../../core/author/context.ts";
-import { fromStored, isFinal, type StoredError, toStored } from "../../core/author/values.ts";
+import { BudgetExceeded, JobCancelled, type Spent, type StepOptions } from "../../core/author/context.ts";
+import { fromStored, isFinal, type StoredError, storable, toStored } from "../../core/author/values.ts";
 import { seededNumber, seededUuid } from "../../core/engine/guard/seeded.ts";
 import { BUDGET, type ContextCalls, type ProgramTree, runTree, type TreeResult } from "./program.ts";
 
@@ -83,7 +77,9 @@ export async function modelInOrder(
     const problem = await model.settle(path);
     if (problem) return { ...model.result, problem };
   }
-  return model.result;
+  const { result, unstorable } = model;
+  // The function has undone what it had to, and the job fails nevertheless.
+  return unstorable && result.end && "value" in result.end ? { ...result, end: { error: unstorable } } : result;
 }
 
 /** The calls of each name in each context, in their order when outcomes come in an order that `random` chooses. */
@@ -102,6 +98,8 @@ class Model {
   readonly #program: ProgramTree;
   readonly called = new Map<string, string[]>();
   readonly result: Modelled;
+  /** The error of the first value that reached the function and could not be stored. */
+  unstorable: StoredError | undefined;
   readonly beginning: Beginning;
   /** Whether values that depend on the number of earlier calls are replaced by constants. */
   readonly isUncounted: boolean;
@@ -139,7 +137,8 @@ class Model {
     };
     runTree(this.#program, new Scope(this, ""), machine, this.beginning.seen).then(
       ({ value, seen }: TreeResult) => {
-        if (this.result.isCancelled && this.undos.length > 0) void this.#fail(new JobCancelled([]));
+        const failure = this.result.isCancelled ? new JobCancelled([]) : this.unstorable && fromStored(this.unstorable);
+        if (failure && this.undos.length > 0) void this.#fail(failure);
         else this.result.end ??= { value: stored(value), seen };
       },
       (error) => void this.#fail(error),
@@ -251,8 +250,10 @@ class Model {
       const settled = await outcome();
       if (!("value" in settled)) this.#hasFailed = true;
       if ("thrown" in settled) reject(settled.thrown);
-      else if ("error" in settled) reject(fromStored(settled.error));
-      else resolve(settled.value);
+      else if ("error" in settled) {
+        if (settled.error.name === "NondeterminismError") this.unstorable ??= settled.error;
+        reject(fromStored(settled.error));
+      } else resolve(settled.value);
     };
     if (this.#hasFailed) this.result.afterFailure.add(path);
     this.#open.set(path, { path, settle, reject, isReady, isGroup, isShielded });
@@ -317,7 +318,7 @@ class Scope implements ContextCalls {
     const path = this.#path(name);
     const { kept } = this.#model.beginning;
     return this.#opened(path, async () => {
-      const settled = kept.has(path) ? { value: kept.get(path) } : await attempts(fn, options);
+      const settled = kept.has(path) ? { value: kept.get(path) } : await attempts(path, fn, options);
       this.#model.result.steps.set(path, structuredClone(settled));
       return settled;
     });
@@ -473,12 +474,16 @@ export function pathsWithin(prefix: string): (name: string) => string {
   };
 }
 
-async function attempts(fn: (step: { attempt: number }) => unknown, { retry }: StepOptions): Promise<TreeEnd> {
+async function attempts(
+  path: string,
+  fn: (step: { attempt: number }) => unknown,
+  { retry }: StepOptions,
+): Promise<TreeEnd> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return { value: stored(await fn({ attempt })) };
+      return { value: storable(await fn({ attempt }), `step "${path}"`) };
     } catch (error) {
-      const isLast = retry === false || attempt >= (retry?.maxAttempts ?? 10) || error instanceof NonRetryableError;
+      const isLast = retry === false || attempt >= (retry?.maxAttempts ?? 10) || isFinal(error);
       if (isLast) return { error: toStored(error, isFinal(error) ? undefined : attempt) };
     }
   }

@@ -324,7 +324,7 @@ export function mix(seed: number, value: number | string): number {
 
 // --- properties of a tree that are known without running it ---------------------------------------------------------
 
-const RULE_BREAKERS = new Set(["foreign", "foreignEnd", "inner", "odd"]);
+const RULE_BREAKERS = new Set(["foreign", "foreignEnd", "inner"]);
 
 function childrenOf(node: Node): Node[] {
   if ("of" in node) return node.of;
@@ -354,14 +354,14 @@ function fails(node: Node): boolean {
   if (node.do === "callback") return node.isNever;
   if (node.do === "step") return node.end !== "well";
   if (node.do === "until") return node.isNever;
-  return node.do === "throw" || (node.do === "job" && node.job === "bad");
+  return node.do === "throw" || node.do === "odd" || (node.do === "job" && node.job === "bad");
 }
 
 /** Whether the node breaks a rule in a place where nothing runs beside it, so that every timing reveals it. */
 export function breaksAlone(node: Node): boolean {
-  if (node.do === "inner" || node.do === "odd" || node.do === "foreign" || node.do === "foreignEnd") return true;
+  if (node.do === "inner" || node.do === "foreign" || node.do === "foreignEnd") return true;
   if (["all", "any", "race", "background", "items", "fan"].includes(node.do)) {
-    return [...nodesOf(node)].some(({ do: what }) => what === "inner" || what === "odd");
+    return [...nodesOf(node)].some(({ do: what }) => what === "inner");
   }
   return childrenOf(node).some(breaksAlone);
 }

@@ -85,8 +85,8 @@ function parseLine(line: string): LogLine[] {
   return entry === undefined ? [] : [entry as LogLine];
 }
 
-/** How long a process may take to give its first answer. */
-const START_TIMEOUT_MS = 60_000;
+/** How long a wait may take that a hanging program makes endless: long, for busy machines, but shorter than a test. */
+const HANG_TIMEOUT_MS = 150_000;
 
 /** Waits until `condition` returns something truthy, and returns it. @throws {Error} naming `event` after `ms` milliseconds */
 export async function until<T>(event: string, condition: () => T | Promise<T>, ms = 90_000): Promise<NonNullable<T>> {
@@ -100,15 +100,33 @@ export async function until<T>(event: string, condition: () => T | Promise<T>, m
   }
 }
 
+/**
+ * Waits for something that `program` does, as {@link until}.
+ *
+ * @throws {Error} with the program's output, at once if it has exited without doing it
+ */
+export async function untilProgram<T>(
+  program: Pick<Program, "exited" | "output">,
+  event: string,
+  condition: () => T | Promise<T>,
+): Promise<NonNullable<T>> {
+  let end: Awaited<Program["exited"]> | undefined;
+  void program.exited.then((exited) => {
+    end = exited;
+  });
+  const orEnd = async () => {
+    // What it did before its end counts.
+    const endBefore = end;
+    const value = await condition();
+    if (!value && endBefore) throw new Error(`ended (${endBefore.signal ?? endBefore.exitCode}) before: ${event}`);
+    return value;
+  };
+  return until(event, orEnd, HANG_TIMEOUT_MS).catch((error: Error) => {
+    throw new Error(`${error.message}; the program wrote:\n${program.output()}`, { cause: error });
+  });
+}
+
 /** Waits until `url` answers 2xx. @throws {Error} with the output of `program` if it exits before that */
 export async function waitForAnswer(url: string, program: Program): Promise<void> {
-  let hasExited = false;
-  void program.exited.then(() => {
-    hasExited = true;
-  });
-  const isReady = async () => {
-    if (hasExited) throw new Error(`process ${program.pid} exited:\n${program.output()}`);
-    return isOk(url);
-  };
-  await until(`${url} to answer`, isReady, START_TIMEOUT_MS);
+  await untilProgram(program, `${url} answers`, () => isOk(url));
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type LogLine, type Program, run, until } from "./program.ts";
+import { type LogLine, type Program, run, untilProgram } from "./program.ts";
 
 /**
  * A worker in its own process.
@@ -32,29 +32,18 @@ export async function startWorker(
     throw new Error(`LOG_LEVEL: a test reads lines of level info of a worker's log, which ${env.LOG_LEVEL} omits`);
   }
   const program = run(script, { ...options, env: { HEALTH_PORT: "0", STATE_CHECKS: "always", ...env } });
-  let hasExited = false;
-  void program.exited.then(() => {
-    hasExited = true;
-  });
-  const ready = await until(
-    "the worker to be ready",
-    () => {
-      // Its first job may already have made the worker exit.
-      const line = program.logs().find(({ msg }) => msg === "ready");
-      if (hasExited && !line) throw new Error(`the worker exited:\n${program.output()}`);
-      return line;
-    },
-    60_000,
-  ).catch(async (error) => {
+  // Its first job may already have made the worker exit.
+  const isReady = () => program.logs().find(({ msg }) => msg === "ready");
+  const ready = await untilProgram(program, "the worker is ready", isReady).catch(async (error) => {
     await program[Symbol.asyncDispose]();
-    throw new Error(`${(error as Error).message}; it wrote:\n${program.output()}`);
+    throw error;
   });
   const logsOf = (job: string) => program.logs().filter((line) => line.job === job);
   return Object.assign(program, {
     healthUrl: String(ready.health_url),
     logsOf,
     waitForLog: (job: string, msg: string, times = 1) =>
-      until(`the worker to log "${msg}" about ${job}`, () => {
+      untilProgram(program, `the worker logs "${msg}" about ${job}`, () => {
         const lines = logsOf(job);
         return lines.filter((line) => line.msg === msg).length >= times ? lines : undefined;
       }),

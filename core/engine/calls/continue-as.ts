@@ -8,7 +8,9 @@ const LAST_CALL = "It is a function's last call: return ctx.continueAs(args)";
 
 export function continueAs(scope: Scope, args: unknown): Promise<never> {
   const { pass, commands, runtime } = scope.parts;
-  if (scope.interruption) return Promise.reject(scope.interruption);
+  // No further run begins: the job was cancelled, is late, or fails.
+  const end = scope.interruption ?? pass.unstorable;
+  if (end) return Promise.reject(end);
   try {
     checkContinuation(scope);
     const stored = storable(args, "ctx.continueAs");

@@ -54,12 +54,18 @@ function guardAll(): void {
   guardDate();
   for (const target of targets()) guard(...target);
   guardGetters();
-  // Named imports of Node's modules are bindings of their own.
-  builtinModule<{ syncBuiltinESMExports?: () => void }>("node:module")?.syncBuiltinESMExports?.();
+  syncNamedImports();
   replacements = [[globals, "Date"] as const, ...targets()].flatMap(([of, name]) => {
     const owner = of as Methods | undefined;
     return owner ? { owner, name, method: owner[name] } : [];
   });
+}
+
+/** Named imports of Node's modules are bindings of their own. In workerd, the method throws, and they stay unguarded. */
+function syncNamedImports(): void {
+  try {
+    builtinModule<{ syncBuiltinESMExports?: () => void }>("node:module")?.syncBuiltinESMExports?.();
+  } catch {}
 }
 
 /** Guards a method, if there is one that is not guarded yet. */

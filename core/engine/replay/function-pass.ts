@@ -122,7 +122,9 @@ export class FunctionPass implements GuardedPass {
 
   #returned(value: unknown): void {
     // What it returns is no result.
-    if (this.#isUndoing || (this.#isCancelled && this.undos.length > 0)) this.#failed(this.interruption?.error);
+    const isFailure = this.#isCancelled || this.unstorable !== undefined;
+    if (this.#isUndoing || (isFailure && this.undos.length > 0))
+      this.#failed(this.interruption?.error ?? this.unstorable);
     else this.#ended({ value });
   }
 

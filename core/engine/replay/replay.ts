@@ -133,8 +133,11 @@ export class Replay {
     if (command.child !== undefined && typeof value === "string") command.child = value;
     const { pass, runtime } = this.#parts;
     const failure = error && fromStored(error, runtime.errors);
-    if (failure instanceof NondeterminismError) pass.unstorable ??= failure;
-    return this.#settle(command, promise.createdAt, () => (failure ? command.reject(failure) : command.resolve(value)));
+    return this.#settle(command, promise.createdAt, () => {
+      if (failure instanceof NondeterminismError) pass.unstorable ??= failure;
+      if (failure) command.reject(failure);
+      else command.resolve(value);
+    });
   }
 
   /** Hands over the outcome of a sleep, a question, a callback or another job. */

@@ -126,6 +126,16 @@ test("after a cancellation the undos run whatever the function returns, and thos
   for (const done of await cancelled(branches)) expect(done).toEqual(new Set(["flight", "hotel", "-flight", "-hotel"]));
 });
 
+test("after a value that cannot be stored the undos run, though the function catches its error and returns or continues", async () => {
+  const message = 'step "pay" returned a Date: return value.toISOString()';
+  for (const end of [() => "kept", (ctx: JobContext<object>) => ctx.continueAs({})]) {
+    const done = new Set<string>();
+    const kept = books(done, (ctx) => ctx.step("pay", () => new Date(0)).catch(() => end(ctx)));
+    await expect(replay(kept, {}, { runs: 40 })).rejects.toThrow(message);
+    expect([...done]).toEqual(UNDONE);
+  }
+});
+
 test("a function that catches its error and returns keeps what it has done", async () => {
   const done = new Set<string>();
   const kept = books(done, (ctx) =>

@@ -2,7 +2,7 @@
 import type { Step } from "../../../core/author/index.ts";
 import { unheldNumberIn, unheldReason } from "../../../core/resonate/index.ts";
 import { LOG_LEVELS, type LogMessage } from "../../upstream/logs.ts";
-import { RpcError } from "../host/errors.ts";
+import { AnswerTooDeep, RpcError } from "../host/errors.ts";
 import type { JsonObject, OpenRequest, RequestHooks, ServerQuestion, Session } from "../host/open-request.ts";
 import { limitedError, MAX_MESSAGE_CHARACTERS } from "./outcome.ts";
 import type { Seat } from "./slots.ts";
@@ -26,6 +26,8 @@ const MAX_LOG_MESSAGES = 1_000;
 const MAX_LOG_CHARACTERS = 100_000;
 
 interface CallOptions {
+  /** Whether a tool is called, whose errors a model reads in its result. */
+  isTool: boolean;
   /** The number of the first event; numbers are unique within a job. */
   base: number;
   /** The answers to questions that the call asked in an earlier process, by event number. */
@@ -182,6 +184,10 @@ export class CallInFlight {
   }
 
   #fail(error: Error): void {
+    if (error instanceof AnswerTooDeep && this.options.isTool) {
+      this.#end({ kind: "result", result: { isError: true, content: [{ type: "text", text: error.message }] } });
+      return;
+    }
     if (error instanceof RpcError) {
       this.#end({ kind: "error", ...limitedError(error) });
       return;

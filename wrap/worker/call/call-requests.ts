@@ -283,6 +283,7 @@ export class CallRequests {
       return { kind: "stream", session: sessionId, request: id, event: eventId, revision };
     };
     const options = {
+      isTool: !isMethod(this.#job.args.tool),
       base,
       answers: this.#job.answers,
       session,

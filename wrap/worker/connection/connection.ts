@@ -19,7 +19,15 @@ import { rounded, within } from "../../../core/resonate/index.ts";
 import { PROTOCOL_REVISION, paramHeaders } from "../../../core/tools/index.ts";
 import type { ListedTool } from "../../snapshot.ts";
 import { LOG_LEVELS } from "../../upstream/logs.ts";
-import { AnswerLost, MessageTooLong, NotSent, OutcomeUnknown, RpcError, transportError } from "../host/errors.ts";
+import {
+  AnswerLost,
+  AnswerTooDeep,
+  MessageTooLong,
+  NotSent,
+  OutcomeUnknown,
+  RpcError,
+  transportError,
+} from "../host/errors.ts";
 import { MAX_MESSAGE_BYTES, TOO_DEEP } from "../host/host-config.ts";
 import { HostedTransport } from "../host/hosted-transport.ts";
 import { restoreIntegers } from "../host/marked-integers.ts";
@@ -32,7 +40,7 @@ import {
   requestId,
   type Session,
 } from "../host/open-request.ts";
-import { isTooDeep, tidyHandshake } from "../protocol-values.ts";
+import { isTooDeep } from "../protocol-values.ts";
 import { clientOf, envelopeOf } from "./client.ts";
 import { ProgramFailed } from "./open-failure.ts";
 import { refreshedRequest } from "./refreshed-request.ts";
@@ -141,7 +149,6 @@ export class Connection {
     const { stderr = null } = transport as { stderr?: Readable | null };
     const connection = new Connection(client, transport, target, log, onListsChanged);
     const lastLine = logLines(stderr, log);
-    transport.onmessage = tidyHandshake;
     try {
       await client.connect(transport, { timeout });
     } catch (error) {
@@ -270,8 +277,8 @@ export class Connection {
       return true;
     };
     try {
-      const isAccepted = await within(sending(), ACCEPT_TIMEOUT_MS);
-      if (!isAccepted) throw new AnswerLost("the server has not accepted an answer in time");
+      if (!(await within(sending(), ACCEPT_TIMEOUT_MS)))
+        throw new AnswerLost("the server has not accepted an answer in time");
     } finally {
       if (ownsTransport) await transport.close();
     }
@@ -338,8 +345,7 @@ export class Connection {
 
   /** Answers in place of a message that is nested too deep: code that recurses never meets it. */
   #refuseDeep({ id, method }: IncomingMessage, transport: Transport, owner: string | undefined): void {
-    this.#log.warn("wrapped server's message is dropped", { method, reason: TOO_DEEP.message });
-    if (method === undefined) this.#handleResponse({ id, error: TOO_DEEP } as IncomingMessage, owner);
+    if (method === undefined) this.#pending.get(String(id ?? owner))?.reject(new AnswerTooDeep());
     else if (id !== undefined) void transport.send({ jsonrpc: "2.0", id, error: TOO_DEEP }).catch(() => {});
   }
 

@@ -78,6 +78,15 @@ export class RpcError extends Error {
   }
 }
 
+/** The server's answer is nested too deep to be read. */
+export class AnswerTooDeep extends RpcError {
+  override name = "AnswerTooDeep";
+
+  constructor() {
+    super(TOO_DEEP);
+  }
+}
+
 /** How much of a page is read. The time to find its sections without an end grows with the square of this. */
 const MAX_PAGE_CHARACTERS = 10_000;
 /** How much of an answer is shown. */
@@ -118,7 +127,7 @@ function refusalCause(status: number, text: string): RefusalCause | undefined {
 function rpcErrorIn({ data }: SdkHttpError, id: string | undefined): RpcError | undefined {
   const message = Object(jsonOf(String(Object(data).text)));
   if (id === undefined || message.id !== id || !isRecord(message.error)) return undefined;
-  return new RpcError(isTooDeep(message) ? TOO_DEEP : restoreIntegers(message.error));
+  return isTooDeep(message) ? new AnswerTooDeep() : new RpcError(restoreIntegers(message.error));
 }
 
 /** Classifies the error of sending the request `id`. */
