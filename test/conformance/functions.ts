@@ -43,7 +43,7 @@ export const fixtureFunctions = [
       const answer = await ctx.ask("colour", { ...askFor("Which colour?", "colour", "string"), answeredBy: "anyone" });
       return answer.action === "accept" ? answer.content.colour : answer.action;
     } catch (error) {
-      if (name === "tidied") await ctx.step("tidy up", triedTwice);
+      if (name === "tidied") await ctx.cleanup((ctx) => ctx.step("tidy up", triedTwice));
       throw error;
     }
   }),

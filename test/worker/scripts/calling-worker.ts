@@ -67,11 +67,12 @@ await runWorker({
         await ctx.step("begin", () => note(`tidy begin ${n}`).then(() => null));
         await ctx.sleep("an hour", HOUR);
       } finally {
-        await ctx.step("tidy up", async () => {
+        const tidyUp = async () => {
           await new Promise((resolve) => setTimeout(resolve, 2_000));
           await note(`tidy end ${n}`);
           return null;
-        });
+        };
+        await ctx.cleanup((ctx) => ctx.step("tidy up", tidyUp));
       }
     }),
     implement(pairs, async (ctx, { n: count }) => {

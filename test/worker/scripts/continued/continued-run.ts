@@ -17,7 +17,7 @@ export const patrolRun = implement(patrol, async (ctx, { of, round, last, ms }) 
   try {
     await ctx.sleep("a rest", round === last && last > 10 ? HOUR : ms);
   } catch (error) {
-    await ctx.step("go home", () => write(`home after ${round}`));
+    await ctx.cleanup((ctx) => ctx.step("go home", () => write(`home after ${round}`)));
     throw error;
   }
   if (round === last) return { rounds: round, spent };
