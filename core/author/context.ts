@@ -294,7 +294,7 @@ export interface StartOptions {
   /**
    * `cancel` (the default): the job is cancelled, with its clean-up, if the job that starts it fails, is cancelled or times out,
    * or if the branch or item that starts it is given up. A job that completes leaves its children. `leave`: it is left in any case,
-   * as are `shared` jobs and those that existed before. Temporal: `ParentClosePolicy`; Restate has no counterpart.
+   * as are `shared` jobs, those that existed before, and those that a clean-up starts. Temporal: `ParentClosePolicy`; Restate has no counterpart.
    */
   whenParentEnds?: "cancel" | "leave";
 }

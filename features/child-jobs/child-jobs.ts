@@ -32,8 +32,8 @@ interface ChildJobsOptions {
 export class ChildJobs {
   readonly #options: ChildJobsOptions;
   readonly #requests = new PQueue({ concurrency: MAX_CONCURRENT_REQUESTS });
-  /** The starts under way, by the promise ids of the parents and the names of the jobs without a generation. */
-  readonly #starts = new Map<string, Promise<unknown>>();
+  /** The newest start or end under way, by the promise ids of the parents and the names of the jobs without a generation. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(options: ChildJobsOptions) {
     this.#options = options;
@@ -46,18 +46,28 @@ export class ChildJobs {
       const parsedArgs = job.args.parse(args);
       const name = await job.name(parsedArgs);
       const endsChildren = options.whenParentEnds !== "leave" && !job.shared;
-      if (endsChildren) await options.begin(name);
-      const child = this.#requests.add(async () => {
-        if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
-        return this.#create(run, job, parsedArgs, { ...options, endsChildren });
+      return await this.#inTurn(promise.id, name, async () => {
+        if (endsChildren) await options.begin(name);
+        return this.#requests.add(async () => {
+          if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
+          return this.#create(run, job, parsedArgs, { ...options, endsChildren });
+        });
       });
-      const key = `${promise.id} ${name}`;
-      this.#starts.set(key, child);
-      return await child.finally(() => this.#starts.delete(key));
     } catch (error) {
       if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
       throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
     }
+  }
+
+  /** One after another: a start must not find a job that is about to end, and an end must not miss one that is about to start. */
+  #inTurn<T>(parent: string, name: string, request: () => Promise<T>): Promise<T> {
+    const key = `${parent} ${name}`;
+    const turn = (this.#turns.get(key) ?? Promise.resolve()).then(request);
+    const isOver = turn.then(ignore, ignore).then(() => {
+      if (this.#turns.get(key) === isOver) this.#turns.delete(key);
+    });
+    this.#turns.set(key, isOver);
+    return turn;
   }
 
   async #create(
@@ -79,22 +89,34 @@ export class ChildJobs {
     await this.#options.store.onBehalfOf(parent).cancel(name);
   }
 
-  /** Cancels a job if it ends with `parent`. `name`: with its generation, or without it if its start may not have ended. */
-  async end(parent: string, name: string): Promise<void> {
-    await this.#starts.get(`${parent} ${name}`)?.catch(ignore);
+  /**
+   * Cancels a job if it ends with `parent`. `name`: with its generation, or without it if its start may not have ended.
+   * `isWhole`: whether later generations of the name end as well.
+   */
+  end(parent: string, name: string, isWhole = false): Promise<void> {
+    const { base, generation } = splitGeneration(name);
+    return this.#inTurn(parent, base, () =>
+      this.#requests.add(() => this.#end(parent, name, { base, generation, isWhole })),
+    );
+  }
+
+  async #end(
+    parent: string,
+    name: string,
+    { base, generation, isWhole }: { base: string; generation: number; isWhole: boolean },
+  ): Promise<void> {
     const store = this.#options.store.onBehalfOf(parent);
-    const isChild = ({ record }: DurablePromise) =>
-      record.tags[PARENT_TAG] === localId(parent, this.#options.namespace);
+    const tag = localId(parent, this.#options.namespace);
+    const isChild = ({ record }: DurablePromise) => record.tags[PARENT_TAG] === tag;
     let promise = await store.get(name);
-    if (promise && !isChild(promise)) {
-      const { base, generation } = splitGeneration(promise.name);
+    if (promise && (isWhole || !isChild(promise)))
       ({ promise } = await newestGeneration(store, base, promise, { generation }));
-    }
     if (promise?.state === "pending" && isChild(promise)) await store.end(promise);
   }
 
+  /** Cancels the jobs that end with a job which has ended, or is about to end. */
   async endAll(parent: string, children: readonly string[]): Promise<void> {
-    await this.#requests.addAll([...new Set(children)].map((name) => () => this.end(parent, name)));
+    await Promise.all([...new Set(children)].map((name) => this.end(parent, name, true)));
   }
 
   /** Ends the children in a job's journal, which is read under `lease`; resolves with their number. */

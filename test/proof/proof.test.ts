@@ -117,7 +117,7 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
         const result = await runTree(trees[n] as ProgramTree, calls, machine, seen);
         if (n === trees.length - 1) return result;
         const { denied: _, ...grown } = calls.limits;
-        return ctx.continueAs({ n: n + 1, seen: result.seen, limits: grown });
+        return calls.continueAs({ n: n + 1, seen: result.seen, limits: grown });
       }) as unknown as Runnable;
     },
     {},

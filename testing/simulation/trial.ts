@@ -150,7 +150,7 @@ class Trial {
       clock: this.#clock.process(),
       journal: new Journal(),
       life: "alive",
-      starts: new Map(),
+      turns: new Map(),
       exit: Promise.withResolvers(),
     };
   }
@@ -209,15 +209,13 @@ class Trial {
       start: async (job, args, options) => {
         const name = (await nameOf?.(job, args, options)) ?? job.kind;
         const isChild = options.whenParentEnds !== "leave" && !(job as Partial<Job>).shared;
-        if (isChild) await options.begin(name);
-        const start = this.#point(worker, `the start of ${name}`, () => this.#startJob(name, isChild));
-        worker.starts.set(name, start);
-        return start;
+        return inTurn(worker, name, async () => {
+          if (isChild) await options.begin(name);
+          return this.#point(worker, `the start of ${name}`, () => this.#startJob(name, isChild));
+        });
       },
-      endChild: async (name) => {
-        await worker.starts.get(name);
-        await this.#point(worker, `the end of ${name}`, async () => this.#endChild(name));
-      },
+      endChild: (name) =>
+        inTurn(worker, name, () => this.#point(worker, `the end of ${name}`, async () => this.#endChild(name))),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [
@@ -246,6 +244,7 @@ class Trial {
     if (this.#children.has(name) && this.#sim.get(id)?.state === "rejected_canceled") this.#sim.forget(id);
     if (!this.#sim.get(id)) {
       if (isChild) this.#children.add(name);
+      else this.#children.delete(name);
       const isOrphan = isChild && this.#sim.get(JOB_NAME)?.state.startsWith("rejected");
       await this.#sim.start(id, {}, this.#clock.now() + TEN_YEARS_MS);
       // A worker that executes it finds that the job which started it has ended.
@@ -362,11 +361,21 @@ interface Worker {
   journal: Journal;
   /** A dying worker's requests that are under way still arrive. */
   life: "alive" | "dying" | "dead";
-  /** The newest start of each other job. */
-  starts: Map<string, Promise<string>>;
+  /** The newest start or end of each other job. */
+  turns: Map<string, Promise<unknown>>;
   /** Resolves when the worker is dead, or another one has the job because of a cancellation. */
   exit: PromiseWithResolvers<"dead" | "replaced">;
   stop?: AbortController;
+}
+
+/** Starts and ends a job in the order in which that is requested, as a worker does. */
+function inTurn<T>({ turns }: Worker, name: string, request: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(name) ?? Promise.resolve()).then(request);
+  turns.set(
+    name,
+    turn.catch(() => {}),
+  );
+  return turn;
 }
 
 /** The seed of a run's random values. */

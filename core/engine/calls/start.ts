@@ -31,7 +31,9 @@ export function start<Args, Result>(
     if (whenParentEnds !== "cancel" && whenParentEnds !== "leave")
       throw new NondeterminismError(`ctx.start: whenParentEnds is ${whenParentEnds}; it is "cancel" or "leave"`);
     const begin = (child: string) => beginChild(scope, command, child);
-    const fn = () => scope.parts.runtime.start(job, args, { ...options, whenParentEnds, begin });
+    // What a clean-up starts is for the time after the job's end.
+    const policy = scope.isShielded ? "leave" : whenParentEnds;
+    const fn = () => scope.parts.runtime.start(job, args, { ...options, whenParentEnds: policy, begin });
     command.work = { do: "attempt", fn, options: REQUEST_OPTIONS };
   };
   return scope.issue("start", options.name ?? `start ${job?.kind}`, prepare, {
