@@ -97,12 +97,12 @@ function spineOf(options: CompositionOptions, features: readonly WorkerFeature[]
 
 /** The features, in the order in which they act: the first is outermost. */
 function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] {
-  const { client, endpoint, env, leaseTimeMs, log, stats, files, fetchPublic, trace } = options;
+  const { client, endpoint, env, leaseTimeMs, stats, files, fetchPublic, trace } = options;
   const { namespace } = endpoint;
   const { watcher, heartbeat, leases, store, runs, find, observe } = spine;
   const { feeds } = store;
   const limits = new Limits({ client, namespace, watcher, leaseTime: leaseTimeMs });
-  const children = new ChildJobs({ client, store, watcher, namespace, log });
+  const children = new ChildJobs({ store, watcher, namespace });
   const callbackUrl = callbackUrls(env);
   const inExecutions: readonly WorkerFeature[] = [
     resumeTasks(namespace),
@@ -127,7 +127,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
       hasCodeOf,
       execute: executeNewest,
       features: inExecutions,
-      giveUpChildren: (job, lease) => children.giveUpAll(job, lease),
+      endChildren: (job, lease) => children.endAllOf(job, lease),
     }),
     pausesJobs(new Pauses(client, namespace, leaseTimeMs)),
     childJobs(children),

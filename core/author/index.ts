@@ -19,6 +19,7 @@ export {
   RetryableError,
   SECOND,
   type Startable,
+  type StartOptions,
   type Step,
   StepInterrupted,
   type StepOptions,

@@ -108,6 +108,7 @@ export class Replay {
         return;
       case "begin":
         command.beginning = { n, at: event.at };
+        if (event.of === "start") command.child = event.child;
         return;
       case "retry":
         command.attempts = event.attempt;
@@ -129,6 +130,7 @@ export class Replay {
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;
+    if (command.child !== undefined && typeof value === "string") command.child = value;
     const { pass, runtime } = this.#parts;
     const failure = error && fromStored(error, runtime.errors);
     return this.#settle(command, promise.createdAt, () => {
