@@ -97,7 +97,7 @@ function spineOf(options: CompositionOptions, features: readonly WorkerFeature[]
 
 /** The features, in the order in which they act: the first is outermost. */
 function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] {
-  const { client, endpoint, env, leaseTimeMs, stats, files, fetchPublic, trace } = options;
+  const { client, endpoint, env, leaseTimeMs, log, stats, files, fetchPublic, trace } = options;
   const { namespace } = endpoint;
   const { watcher, heartbeat, leases, store, runs, find, observe } = spine;
   const { feeds } = store;
