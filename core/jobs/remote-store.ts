@@ -259,12 +259,11 @@ export class RemoteStore {
 
   /**
    * Cancels the job unless it has settled. Returns its current promise and whether this call ended the job; undefined for a job
-   * that this caller did not start and, with `onlyShared`, for a job that is not shared. A job that other callers want as well
-   * is given up and continues.
+   * that this caller did not start. A job that other callers want as well is given up and continues.
    */
-  async cancel(name: string, onlyShared = false): Promise<CancellationOutcome | undefined> {
+  async cancel(name: string): Promise<CancellationOutcome | undefined> {
     const promise = await this.get(name);
-    if (!promise || (onlyShared && !promise.job.shared)) return undefined;
+    if (!promise) return undefined;
     return this.#shared.cancel({ promise, by: this.by, isForced: false, jobs: this });
   }
 

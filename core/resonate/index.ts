@@ -19,6 +19,7 @@ export {
   RESUMES_TAG,
   RETENTION_TAG,
   resolveOf,
+  PARENT_TAG,
   STARTER_TAG,
   WAITS_FOR_CLEANUP_TAG,
 } from "./codec.ts";

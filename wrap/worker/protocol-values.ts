@@ -100,6 +100,14 @@ export function tidyMessage(message: unknown): unknown {
   return message;
 }
 
+/** A value without what is nested more than {@link MAX_LEVELS} levels deep. */
+export function cutDepths(value: unknown, levels = MAX_LEVELS): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (levels === 0) return null;
+  if (Array.isArray(value)) return value.map((item) => cutDepths(item, levels - 1));
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, cutDepths(field, levels - 1)]));
+}
+
 /** Whether a value is nested more than {@link MAX_LEVELS} levels deep. */
 export function isTooDeep(value: unknown): boolean {
   let level: unknown[] = [value];

@@ -81,7 +81,7 @@ async function readList(
 ): Promise<void> {
   let cursor: unknown;
   for (let page = 0; page < MAX_PAGES; page++) {
-    const request = connection.request(method, cursor === undefined ? {} : { cursor });
+    const request = connection.request(method, cursor === undefined ? {} : { cursor }, { isCut: true });
     const result = await within(request.result, timeout);
     if (!result) {
       request.cancel("it took too long");

@@ -40,7 +40,7 @@ import {
   requestId,
   type Session,
 } from "../host/open-request.ts";
-import { isTooDeep } from "../protocol-values.ts";
+import { cutDepths, isTooDeep } from "../protocol-values.ts";
 import { clientOf, envelopeOf } from "./client.ts";
 import { ProgramFailed } from "./open-failure.ts";
 import { refreshedRequest } from "./refreshed-request.ts";
@@ -332,14 +332,14 @@ export class Connection {
     const others = transport.onmessage ?? this.#transport.onmessage;
     if (transport instanceof HostedTransport)
       transport.onAnswerLost = (id) => this.#pending.get(id)?.reject(new OutcomeUnknown(PROGRAM_ENDED));
-    transport.onmessage = (message, extra) => {
+    transport.onmessage = (received, extra) => {
+      const { isCut } = this.#pending.get(String((received as IncomingMessage).id ?? owner)) ?? {};
+      const message = isCut ? (cutDepths(received) as typeof received) : received;
       if (isTooDeep(message)) return this.#refuseDeep(message as IncomingMessage, transport, owner);
       const exact = restoreIntegers(message) as IncomingMessage;
-      const { method } = exact;
       // What a client gets is exact; all else is for code that knows no such integers.
-      const isForClient = method === undefined || method === "notifications/message";
-      const received = isForClient ? exact : rounded(exact);
-      if (!this.#handle(received, transport, owner)) others?.(rounded(message), extra);
+      const isForClient = exact.method === undefined || exact.method === "notifications/message";
+      if (!this.#handle(isForClient ? exact : rounded(exact), transport, owner)) others?.(rounded(message), extra);
     };
   }
 

@@ -17,6 +17,8 @@ export interface ServerQuestion {
 export interface RequestHooks {
   /** Whether the program host stores the answer until it is released, and recognizes the request when it is sent again. */
   isRecoverable?: boolean;
+  /** Whether an answer that is nested too deep is cut there, rather than refused. */
+  isCut?: boolean;
   /** Its unique id. Default: a new one. */
   id?: string;
   /** Its session, if that is not the connection's present one. */

@@ -236,7 +236,9 @@ function onResponse(message: Message, line: string): void {
   const { id: number = null, error } = message;
   const id = ids.idOf(number);
   if (id !== undefined) ids.delete(number);
-  const isStray = id === undefined && !(number === null ? error : ids.isUsed(number));
+  // A program may write JSON that is no message.
+  const isResponse = Boolean(error) || message.result !== undefined;
+  const isStray = isResponse && id === undefined && !(number === null ? error : ids.isUsed(number));
   if (!isStray) return onAnswer(id ?? (number === null ? onlyRequest() : undefined), message, line);
   send(user, "s", JSON.stringify(`${UNKNOWN_ID.message}\n`));
   onAnswer(onlyRequest(), message, JSON.stringify({ jsonrpc: "2.0", error: UNKNOWN_ID }));
