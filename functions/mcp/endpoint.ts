@@ -34,18 +34,20 @@ export class McpEndpoint {
     const method = this.#methods.get(message.method);
     const cost: RequestCost = { weight: 1, access: [], streams: false, ...method?.cost?.(message.params) };
     cost.weight = Math.max(cost.weight, weight);
-    const answer = async () => (await scope.checkLimits(cost)) ?? this.#answer(request, message, method, cost, scope);
-    return this.#note(message, scope, answer);
+    return this.#note(message, scope, this.#answer(request, message, method, cost, scope));
   }
 
-  /** Answers a request: by its method's row in the table, or else by the SDK. */
+  /** Answers a request within the caller's limits: by its method's row in the table, or else by the SDK. */
   async #answer(
     request: Request,
     message: Message,
     method: Method | undefined,
-    { streams }: RequestCost,
+    cost: RequestCost,
     scope: RequestScope,
   ): Promise<Response> {
+    const refused = await scope.checkLimits(cost);
+    if (refused) return refused;
+    const { streams } = cost;
     const plain = method?.form && asPlain(request.headers, message, method.form);
     const sdk = async (streamed = false, signal = request.signal, onEnd?: () => void) => {
       const named = withName(request, message);
@@ -79,27 +81,24 @@ export class McpEndpoint {
         ? new Response(null, { status: 202 })
         : (await this.#sdk())({ request, scope, parsedBody: parsed });
     }
-    return this.#note(response, scope, async () => {
-      try {
-        await calls.explainOutage(response.take(scope, request.signal), request.signal);
-        return new Response(null, { status: 202 });
-      } catch (error) {
-        return invalidRequest((error as Error).message);
-      }
-    });
+    const taken = calls.explainOutage(response.take(scope, request.signal), request.signal);
+    const answered = taken.then(
+      () => new Response(null, { status: 202 }),
+      (error: Error) => invalidRequest(error.message),
+    );
+    return this.#note(response, scope, answered);
   }
 
-  /** Answers a request, and notes in the log line, and for features, what it is. */
+  /** Notes in the log line, and for features, what a request is that is being answered. Returns the answer. */
   #note(
     { method, params }: Pick<Message, "method" | "params">,
     scope: RequestScope,
-    answer: () => Promise<Response>,
+    answered: Promise<Response>,
   ): Promise<Response> {
     const { requestLog } = scope;
     const { calls, features } = this.#offer;
     requestLog.method = method;
     if (method === "tools/call" && calls.find(params.name)) requestLog.tool = String(params.name);
-    const answered = answer();
     for (const feature of features) feature.note?.(requestLog.tool ?? method, params, scope, answered);
     return answered;
   }

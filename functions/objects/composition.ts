@@ -15,8 +15,9 @@ import {
   MAX_JOB_BYTES,
   OPERATORS_ROLE,
   type Remote,
+  type Requests,
   ResonateClient,
-  BatchedReads,
+  batchedReads,
 } from "../../core/resonate/index.ts";
 import { EVENT_ERROR_CODES } from "../../core/tools/index.ts";
 import { CallerList, type CallerListMethods } from "../../features/backup/list.ts";
@@ -59,7 +60,7 @@ interface Deployment {
   env: object;
   client: ResonateClient;
   /** Reads of promises that begin together are one request, if the server offers that. */
-  reads: BatchedReads;
+  reads: Pick<Requests, "call">;
   /** How many requests the client has sent. */
   requests(): number;
   /** Undefined if no objects are bound, as in an object that runs by itself. */
@@ -81,7 +82,7 @@ export function openObject(state: ObjectState, env: object): CallerObject {
     config,
     env,
     client,
-    reads: new BatchedReads(client),
+    reads: batchedReads(client),
     requests: () => requestCount,
     callers,
     operators: config.isOperated && callers ? () => callers.inRole<OperateCalls>(OPERATORS_ROLE) : undefined,

@@ -1,8 +1,11 @@
 /** Bounds the calls to the Resonate server that one request has under way, so that no caller blocks it for others. */
-import { BatchedReads } from "./batched-reads.ts";
+import { batchedReads } from "./batched-reads.ts";
 import type { Requests } from "./client.ts";
 
 const MAX_CONCURRENT_REQUESTS = 16;
+
+/** Matches the kinds of calls that read promises. */
+const READ = /^promise\.(get|register_listener)$/;
 
 /** Runs calls, a bounded number at a time. Each request has its own fan-out, as requests of an isolate share no promises. */
 export class FanOut {
@@ -13,29 +16,29 @@ export class FanOut {
 
   /** The requests of a client, bounded by this fan-out. Reads that begin together are one request, if the server offers that. */
   limit(client: Requests): Requests {
+    let reads: Pick<Requests, "call"> | undefined;
     const bounded: Requests = {
       send: ((...args: Parameters<Requests["send"]>) => this.#run(() => client.send(...args))) as Requests["send"],
-      call: (...args) => this.#run(() => client.call(...args)),
+      call: (...args) => {
+        if (!READ.test(args[0].kind)) return this.#run(() => client.call(...args));
+        reads ??= batchedReads({ ...bounded, call: (...read) => this.#run(() => client.call(...read)) });
+        return reads.call(...args);
+      },
       search: (...args) => this.#run(() => client.search(...args)),
-      readMany: (...args) => this.#run(() => client.readMany(...args)),
+      readMany: async (data, signal) => {
+        const { length } = data.ids;
+        const results = await this.#run(() => client.readMany(data, signal), length);
+        // The others are read by further calls.
+        this.count -= length - (results?.length ?? 0);
+        return results;
+      },
       readsMany: () => client.readsMany(),
     };
-    const reads = new BatchedReads(bounded);
-    const counted = <Args extends unknown[], Result>(call: (...args: Args) => Result) => {
-      return (...args: Args): Result => {
-        this.count += 1;
-        return call(...args);
-      };
-    };
-    return {
-      ...bounded,
-      send: counted(bounded.send) as Requests["send"],
-      call: counted(reads.call),
-      search: counted(bounded.search),
-    };
+    return bounded;
   }
 
-  async #run<Result>(call: () => Promise<Result>): Promise<Result> {
+  async #run<Result>(call: () => Promise<Result>, count = 1): Promise<Result> {
+    this.count += count;
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     try {
