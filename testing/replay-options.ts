@@ -19,7 +19,7 @@ import type { Dependencies } from "./simulation/plan.ts";
 import { CLOCK_START } from "./simulation/test-clock.ts";
 
 /**
- * What the function that `replay` runs depends on. A run of the function makes at most 1,000 calls of `ctx`: more are
+ * What the function that `replay` runs depends on. A run of the function that makes more than `calls` calls of `ctx` is
  * reported as an endless loop.
  *
  * @example
@@ -39,6 +39,8 @@ export interface ReplayOptions {
   jobs?: Record<string, unknown>;
   /** How long the job may take, in milliseconds. Default: as its definition says and an hour more; 10 years without one. */
   deadline?: number;
+  /** How many calls of `ctx` a run of the function may make. Default: 1,000. A worker sets no limit. */
+  calls?: number;
   /** The largest number of runs in which the function is killed. If there are more points, some are skipped. Default: 1,000. */
   runs?: number;
 }
@@ -80,7 +82,7 @@ function deadlineOf(job: Job, args: unknown): number | undefined {
 
 /** The dependencies that the options set. `refuse` is called with what is wrong with an answer. */
 export function dependenciesOf(
-  { env, answers = {}, callbacks = {}, jobs = {}, deadline }: ReplayOptions,
+  { env, answers = {}, callbacks = {}, jobs = {}, deadline, calls }: ReplayOptions,
   refuse: (problem: string) => void,
 ): Dependencies {
   const outcomes = new Map<string, unknown>();
@@ -90,6 +92,7 @@ export function dependenciesOf(
     env,
     isReal: true,
     ...(deadline !== undefined && { deadline }),
+    ...(calls !== undefined && { maxCalls: calls }),
     jobs: Object.keys(jobs),
     answer(path, question) {
       const option = answers[path] ?? answers[nameIn(path)];

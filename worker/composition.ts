@@ -97,7 +97,7 @@ function spineOf(options: CompositionOptions, features: readonly WorkerFeature[]
 
 /** The features, in the order in which they act: the first is outermost. */
 function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] {
-  const { client, endpoint, env, leaseTimeMs, stats, files, fetchPublic, trace } = options;
+  const { client, endpoint, env, leaseTimeMs, log, stats, files, fetchPublic, trace } = options;
   const { namespace } = endpoint;
   const { watcher, heartbeat, leases, store, runs, find, observe } = spine;
   const { feeds } = store;
@@ -131,7 +131,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
     }),
     pausesJobs(new Pauses(client, namespace, leaseTimeMs)),
     childJobs(children),
-    progress({ feeds, questionTimeoutMs: leaseTimeMs }),
+    progress({ feeds, log, questionTimeoutMs: leaseTimeMs }),
     // Before `resumeTasks`: the clean-up may undo the steps that the job would take over.
     awaitCleanUp,
     ...inExecutions,

@@ -41,6 +41,8 @@ export interface DurablePromise {
   record: PromiseRecord;
   /** The length of its parameter and value as they are stored, in characters of base64. */
   characters: number;
+  /** The length of a value that the server has left out, in characters of base64. */
+  omitted?: number | undefined;
 }
 
 /**

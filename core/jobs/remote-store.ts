@@ -229,10 +229,14 @@ export class RemoteStore {
     });
   }
 
-  async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+  /**
+   * `maxValue`: how many characters of JSON a value may have where the server leaves out longer ones; see
+   * {@link PromiseRecord.omitted}.
+   */
+  async get(name: string, signal?: AbortSignal, maxValue?: number): Promise<DurablePromise | undefined> {
     const id = this.names.idOf(name);
     if (id === undefined) return undefined;
-    const record = await this.client.call(getOf(id), signal);
+    const record = await this.client.call({ ...getOf(id), maxValue }, signal);
     const promise = record && this.names.decode(record);
     return promise && this.complete(promise, signal);
   }
@@ -280,13 +284,18 @@ export class RemoteStore {
 
   /**
    * Asks for the settlement of `name` to be pushed to `channel`. Returns the current promise, as a promise that has settled
-   * before is not pushed; undefined when it does not exist or cannot be listened to.
+   * before is not pushed; undefined when it does not exist or cannot be listened to. `maxValue` is that of {@link get}.
    */
-  async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+  async listen(
+    name: string,
+    channel: Channel,
+    signal?: AbortSignal,
+    maxValue?: number,
+  ): Promise<DurablePromise | undefined> {
     const id = this.names.idOf(name);
     if (id === undefined) return undefined;
     const data = { awaited: id, address: channel.address };
-    const record = await this.client.call({ kind: "promise.register_listener", data }, signal);
+    const record = await this.client.call({ kind: "promise.register_listener", data, maxValue }, signal);
     return record && this.names.decode(record);
   }
 

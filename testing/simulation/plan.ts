@@ -36,6 +36,8 @@ export interface Dependencies {
   isReal?: boolean;
   /** How long the job may take. Default: 10 years. */
   deadline?: number;
+  /** How many calls of `ctx` a run may make. */
+  maxCalls?: number;
   /** The answer to a question, and how long it takes. */
   answer?(name: string, question: Question | undefined): { after: number; answer: unknown } | undefined;
   /** The value sent to a callback, and how long that takes. */

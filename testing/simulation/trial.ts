@@ -44,7 +44,7 @@ export interface TrialResult {
 const TEN_YEARS_MS = 10 * 365 * 86_400_000;
 const MAX_EXECUTIONS = 20_000;
 
-/** How many calls of `ctx` a run of a job may make. The limit is low to report endless loops early. */
+/** How many calls of `ctx` a run of a job may make, unless its test says more. The limit is low to report endless loops early. */
 const MAX_CALLS = 1_000;
 
 /**
@@ -203,7 +203,7 @@ class Trial {
       events,
       ...(nextArgs && { nextArgs }),
       signal,
-      maxCalls: MAX_CALLS,
+      maxCalls: this.#dependencies.maxCalls ?? MAX_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
       start: async (job, args, options) => {

@@ -3,7 +3,7 @@
  * over, so a replay has the same sequence of windows under every timing.
  */
 import { DeadlineExceeded, JobCancelled, JobFailed, NondeterminismError, TimeoutError } from "../../author/context.ts";
-import { fromStored } from "../../author/values.ts";
+import { fromStored, wordsOf } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import { isLate } from "../../resonate/deadline.ts";
@@ -113,7 +113,7 @@ export class Replay {
       case "retry":
         command.attempts = event.attempt;
         command.failingSince = event.since;
-        command.lastError = event.error.message;
+        command.lastError = wordsOf(event.error);
         command.pause = { id: promise.id, due: promise.timeoutAt };
         command.isRunning = false;
         return;
