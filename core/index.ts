@@ -7,6 +7,7 @@ export {
   type Budgets,
   type Callback,
   type CallbackOptions,
+  type CheckedStepOptions,
   type ChildJob,
   type Context,
   DAY,

@@ -179,6 +179,20 @@ export interface StepOptions {
 }
 
 /**
+ * Options of a step whose recorded value is checked. A value that does not fit fails the step when `fn` returns it, without
+ * another attempt, and blocks the job when it was recorded earlier: the code has changed. The step's result is the output of the
+ * schema, the same in each replay; the value that `fn` returned is what is recorded. The schema checks and transforms at once,
+ * without a time of day or a random value.
+ *
+ * @example
+ * const order = () => fetch(url).then((response) => response.json());
+ * const { due } = await ctx.step("order", order, { schema: z.object({ due: z.coerce.date() }) }); // a Date
+ */
+export interface CheckedStepOptions<Result> extends StepOptions {
+  schema: z.ZodType<Result>;
+}
+
+/**
  * A question to a person.
  *
  * @example
@@ -344,10 +358,12 @@ export interface Context<Env = unknown> {
   /**
    * Runs `fn` and records its outcome: a value that JSON can hold, up to 1 MB. If `fn` throws, it is retried (see
    * {@link StepOptions}); in the end the step throws the last failure: an `Error` with its name, message, `code`,
-   * `status` and `cause`, or an error of the same class (see `errors` of a definition).
+   * `status` and `cause`, or an error of the same class (see `errors` of a definition). With a `schema`, the value is checked:
+   * see {@link CheckedStepOptions}.
    *
    * @example const page = await ctx.step("fetch", async ({ signal }) => (await fetch(url, { signal })).text());
    */
+  step<T>(name: string, fn: (step: Step<Env>) => unknown, options: CheckedStepOptions<T>): Promise<T>;
   step<T>(name: string, fn: (step: Step<Env>) => T | Promise<T>, options?: StepOptions): Promise<T>;
 
   /**

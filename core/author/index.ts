@@ -4,6 +4,7 @@ export { ANYONE, type Caller, callerOf, hashIn, keysOf } from "./caller.ts";
 export {
   type Answer,
   type Budgets,
+  type CheckedStepOptions,
   type Context,
   DAY,
   DeadlineExceeded,

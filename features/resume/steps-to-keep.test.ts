@@ -48,6 +48,29 @@ test("all steps are taken over if nothing followed the failure; a race that an a
   expect(await kept).toEqual(["reserve", "remind"]);
 });
 
+test("no step is taken over if its undo was made, although no call had failed", async () => {
+  const undone = keptOf(async (ctx) => {
+    ctx.onUndo("reserve", () => 1);
+    await ctx.step("reserve", () => 1);
+    throw new Error("it is too late");
+  });
+  expect(await undone).toContain("may have undone its steps");
+});
+
+test("a new attempt ends again what it starts again", async () => {
+  const kept = keptOf(async (ctx) => {
+    const child = (kind: string) => ({ kind, args: { parse: (value: unknown) => value as object } });
+    await ctx.race({
+      own: (c) => c.start(child("nap"), {}).then((nap) => nap.result()),
+      late: (c) => c.sleep("a", SECOND),
+    });
+    await (await ctx.start(child("walk"), {})).cancel();
+    await ctx.step("remind", () => 1);
+    await ctx.step("book", fails, { retry: false });
+  });
+  expect(await kept).toEqual(["remind"]);
+});
+
 test.each<[state: PromiseRecord["state"] | undefined, reason: string]>([
   [undefined, 'went on after "paid", a callback of its own or a job that is gone: its steps are done again'],
   ["rejected", "recorded work after a failure, which may have undone its steps: they are done again"],

@@ -1,7 +1,13 @@
 /** Which steps a new attempt at a job may take over from the previous one. */
 
-import type { JournalEntry, JournalRecord } from "../../core/engine/index.ts";
+import { type JournalEntry, type JournalRecord, nameIn } from "../../core/engine/index.ts";
 import type { PromiseRecord } from "../../core/resonate/index.ts";
+
+/** The path of an undo: see `ctx.onUndo`. */
+const UNDO = /^undo\/[^/]+$/;
+
+/** The name of a step that ends another job. */
+const REQUEST = /^(?:end|cancel) (.*)$/s;
 
 const UNDONE_REASON = "recorded work after a failure, which may have undone its steps: they are done again";
 
@@ -22,6 +28,7 @@ export async function stepsToKeep(
   for (const { n, event } of records) {
     const batch = event.with ?? n;
     if (failed !== undefined && batch !== failed) return UNDONE_REASON;
+    if (event.kind === "step" && UNDO.test(event.op)) return UNDONE_REASON;
     if (event.kind === "sleep" || event.kind === "ask") commandsOfJob.add(event.op);
     // An outcome of another job reaches the function before the record that lists it.
     for (const path of event.after ?? []) {
@@ -32,8 +39,22 @@ export async function stepsToKeep(
     }
     if (isFailure(event)) failed ??= batch;
   }
-  const steps = records.filter(({ event }) => event.kind === "step" && !event.error);
+  const isRequest = requestsTo(startedIn(records));
+  const steps = records.filter(({ event }) => event.kind === "step" && !event.error && !isRequest(event.op));
   return new Map(steps.map((each) => [each.event.op, each]));
+}
+
+/** The names of the jobs that the attempt started, or was about to. */
+const startedIn = (records: readonly JournalRecord[]) =>
+  records.flatMap(({ event, value }) => {
+    if (event.kind === "begin") return event.of === "start" ? event.child : [];
+    return event.kind === "start" && typeof value === "string" ? value : [];
+  });
+
+/** Whether a step ends one of these jobs. A new attempt starts them again. */
+function requestsTo(jobs: readonly string[]): (path: string) => boolean {
+  const names = new Set(jobs);
+  return (path) => names.has(REQUEST.exec(nameIn(path))?.[1] ?? "");
 }
 
 const isFailure = (event: JournalEntry): boolean =>

@@ -220,6 +220,7 @@ async function resume(program: Program, run: Run, failed: Modelled, how: How): P
   const recorded = new Set(run.records.map(({ event }) => event.op));
   const followed = (path: string) => failed.afterFailure.has(path) && recorded.has(path);
   const reacted = run.orders.at(-1)?.filter(followed) ?? [];
+  if ([...recorded].some((path) => /^undo\/[^/]+$/.test(path))) expect(memo, `undone: ${about}`).toBeUndefined();
   if (reacted.length > 0) expect(memo, `${reacted} followed a failure: ${about}`).toBeUndefined();
   if (run.runs.length > 1) return;
   const kept = new Map([...(memo ?? [])].map(([path, { value }]) => [path, value]));

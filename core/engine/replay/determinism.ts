@@ -1,5 +1,7 @@
 /** The messages that refuse code which breaks a rule of `definitions/context.ts` or does not fit the journal. */
 
+import type { ZodType } from "zod";
+import { parsedAtOnce, problemsOf } from "../../author/implement.ts";
 import { difference, returnedObjects, toStored } from "../../author/values.ts";
 import type { JournalEntry } from "../journal.ts";
 import type { Command } from "./commands/commands.ts";
@@ -33,6 +35,20 @@ export function mismatch(entry: JournalEntry, instead: readonly Command[], end: 
     `${kind} "${entry.op}" was recorded here, ${came.length > 0 ? `${came.join(", ")} came` : nothing}`,
   );
 }
+
+/** What a step's schema makes of its value. @throws what `refuse` makes of the problems, if the value does not fit */
+export function outputOf(schema: ZodType, value: unknown, refuse: (what: string) => Error): unknown {
+  const words = "a value that its schema checks asynchronously, which the step itself can do";
+  const { success, data, error } = parsedAtOnce(schema, value, () => refuse(words));
+  if (success) return data;
+  throw refuse(`a value that does not fit its schema: ${problemsOf(error)}`);
+}
+
+/** For a step whose value was recorded by other code. */
+export const recordedOtherwise = (path: string) => (what: string) =>
+  new Blocked(
+    `step "${path}" was recorded with ${what}. Accept such a value, or raise the version and keep the earlier function`,
+  );
 
 function endInWords(end: NonNullable<FunctionEnd>): string {
   if (!("error" in end)) return "the function ended";

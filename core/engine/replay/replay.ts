@@ -12,7 +12,7 @@ import type { Journal, JournalEntry, JournalRecord } from "../journal.ts";
 import type { Runtime } from "../runtime.ts";
 import type { Awaitables } from "./commands/awaitables.ts";
 import { type Command, type Commands, hasEffects } from "./commands/commands.ts";
-import { Blocked, mismatch, otherWinner } from "./determinism.ts";
+import { Blocked, mismatch, otherWinner, outputOf, recordedOtherwise } from "./determinism.ts";
 import type { FunctionPass } from "./function-pass.ts";
 
 interface ReplayParts {
@@ -129,7 +129,9 @@ export class Replay {
     const error = "error" in event ? event.error : undefined;
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
-    const value = event.kind === "emit" ? undefined : record.value;
+    const recorded = event.kind === "emit" ? undefined : record.value;
+    const { path, schema } = command;
+    const value = schema && !error ? outputOf(schema, recorded, recordedOtherwise(path)) : recorded;
     if (command.child !== undefined && typeof value === "string") command.child = value;
     const { pass, runtime } = this.#parts;
     const failure = error && fromStored(error, runtime.errors);

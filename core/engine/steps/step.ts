@@ -2,12 +2,19 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import { NondeterminismError, type Step, type StepOptions, TimeoutError } from "../../author/context.ts";
+import {
+  NondeterminismError,
+  NonRetryableError,
+  type Step,
+  type StepOptions,
+  TimeoutError,
+} from "../../author/context.ts";
 import { isFinal, storable, toStored, UnstorableValue, wordsOf } from "../../author/values.ts";
 import { type Clock, durationInWords } from "../clock.ts";
 import { type Lease, LeaseLost, leaseOfStep } from "../job-lease.ts";
 import type { JournalWriter } from "../journal-writer.ts";
 import type { Command, StepFunction, Work } from "../replay/commands/commands.ts";
+import { outputOf } from "../replay/determinism.ts";
 import type { FunctionPass } from "../replay/function-pass.ts";
 import type { StateReport } from "../replay/state-report.ts";
 import type { Runtime } from "../runtime.ts";
@@ -63,7 +70,10 @@ async function tryOnce(
   const { clock, pass, signal, writer } = parts;
   try {
     const { value, ...more } = await attempt(parts, command, fn, options);
-    return { value: storable(value, `step "${path}"`), ...more };
+    const recorded = storable(value, `step "${path}"`);
+    const refuse = (what: string) => new NonRetryableError(`step "${path}" returned ${what}`);
+    if (command.schema) outputOf(command.schema, recorded, refuse);
+    return { value: recorded, ...more };
   } catch (error) {
     if (command.isCut && signal.aborted) writer.leave(command);
     if (error instanceof LeaseLost) throw error;

@@ -1,4 +1,5 @@
 /** The calls that a durable function has made of its context: its commands, by their paths, and which of them are open. */
+import type { ZodType } from "zod";
 import {
   DeadlineExceeded,
   JobCancelled,
@@ -69,6 +70,8 @@ export interface Command {
   question?: Question;
   /** A callback's promise: its id, its time-out in milliseconds since the epoch, and its parameter. */
   callback?: { id: string; until: number; param: CallbackParam };
+  /** What a step's recorded value has to fit, and which makes of it what the function gets. */
+  schema?: ZodType;
   /** How many attempts have failed, when the first of them did, and the message of the last. */
   attempts: number;
   failingSince: number;
