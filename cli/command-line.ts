@@ -2,7 +2,7 @@
 import { enableCompileCache } from "node:module";
 import { WrongArguments } from "./arguments.ts";
 import { COMPILE_CACHE, packageVersion } from "./package.ts";
-import { printError } from "./terminal/print.ts";
+import { print, printError } from "./terminal/print.ts";
 
 interface Command {
   /** The text for `--help` and for wrong arguments. A command without it passes all arguments to its program. */
@@ -64,7 +64,7 @@ const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 if (command) {
   const { usage, run } = await command[1]();
   if (usage && isHelp) {
-    console.log(await usage(name));
+    print(await usage(name));
   } else {
     await run(args, name).catch(async (error: NodeJS.ErrnoException) => {
       const isWrong = error instanceof WrongArguments || error.code?.startsWith("ERR_PARSE_ARGS");
@@ -73,10 +73,10 @@ if (command) {
     });
   }
 } else if (name === "--version") {
-  console.log(packageVersion());
+  print(packageVersion());
 } else if (name === "--help") {
-  console.log(USAGE);
+  print(USAGE);
 } else {
-  console.error(`${name === "" ? "Which command?" : `There is no command "${name}".`}\n\n${USAGE}`);
+  printError(`${name === "" ? "Which command?" : `There is no command "${name}".`}\n\n${USAGE}`);
   process.exitCode = 2;
 }

@@ -46,8 +46,8 @@ export interface EdgeFeature extends JobFeature, CallFeature {
   session?(declared: DeclaredCapabilities, scope: RequestScope): Promise<string | undefined>;
   /** Reads a message that is no request; undefined if it is no response to a question of this feature. */
   responseIn?(message: unknown): ClientResponse | undefined;
-  /** Notes that a caller calls a tool or method. */
-  note?(what: string, params: object, scope: RequestScope): void;
+  /** Notes that a caller calls a tool or method, and how that is answered. */
+  note?(what: string, params: object, scope: RequestScope, answered: Promise<Response>): void;
 }
 
 /** A feature of the worker. */

@@ -28,6 +28,7 @@ export {
   RetryableError,
   SECOND,
   type Spent,
+  type StartOptions,
   type Step,
   StepInterrupted,
   type StepOptions,

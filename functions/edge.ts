@@ -3,6 +3,7 @@
 import { conflicts, type Job } from "../core/author/index.ts";
 import type { Tool } from "../core/tools/index.ts";
 import { CARD_TOOLS } from "../features/cards/card.ts";
+import { problemInDefinition } from "../features/schedules/form.ts";
 import { schedule } from "../features/schedules/schedule.ts";
 import { createApp } from "./app.ts";
 import { builtIn } from "./built-in.ts";
@@ -48,7 +49,7 @@ export interface EdgeWorker {
 /**
  * Makes the edge of a deployment. It serves MCP at `/mcp`: the deployment's tools, and the built-in tools for jobs.
  *
- * @throws {Error} naming all conflicts between tools or jobs, and a description that is too long
+ * @throws {Error} naming all conflicts between tools or jobs, schedules that cannot be, and a description that is too long
  *
  * @example
  * export default createEdge({ name: "my-server", version: "1.0.0", tools: [waitForSite] });
@@ -59,6 +60,10 @@ export function createEdge(options: EdgeOptions): EdgeWorker {
   const jobs = [...new Set([...jobsOfTools, ...((options.jobs ?? []) as Job[]), schedule as Job])];
   const all = [...tools, ...builtIn(jobs, tools)];
   const problems = [...conflicts(jobs), ...duplicates([...all.map((tool) => tool.name), ...CARD_TOOLS])];
+  for (const tool of tools) {
+    const problem = tool.schedule && problemInDefinition(tool.name, tool.schedule);
+    if (problem !== undefined) problems.push(problem);
+  }
   if (description.length > 100)
     problems.push(`The description has ${description.length} characters; up to 100 are possible.`);
   if (problems.length > 0) throw new Error(problems.join("\n"));

@@ -90,6 +90,7 @@ async function run(
     signal: new AbortController().signal,
     start: endHistory,
     cancel: endHistory,
+    endChild: endHistory,
     promiseOf: (name: string) => name,
     callbackUrl: (of: string) => `https://edge.invalid/callbacks/${encodeURIComponent(of)}`,
     steps: [{ attempt: endHistory }],

@@ -10,14 +10,16 @@ import {
   problemsOf,
   type Question,
   type Startable,
+  type StartOptions,
 } from "../core/author/index.ts";
 import { nameIn } from "../core/engine/index.ts";
 import { AnswerEntry } from "../core/jobs/index.ts";
+import { canonical } from "../core/resonate/index.ts";
 import type { Dependencies } from "./simulation/plan.ts";
 import { CLOCK_START } from "./simulation/test-clock.ts";
 
 /**
- * What the function that `replay` runs depends on. A run of the function makes at most 1,000 calls of `ctx`: more are
+ * What the function that `replay` runs depends on. A run of the function that makes more than `calls` calls of `ctx` is
  * reported as an endless loop.
  *
  * @example
@@ -37,6 +39,8 @@ export interface ReplayOptions {
   jobs?: Record<string, unknown>;
   /** How long the job may take, in milliseconds. Default: as its definition says and an hour more; 10 years without one. */
   deadline?: number;
+  /** How many calls of `ctx` a run of the function may make. Default: 1,000. A worker sets no limit. */
+  calls?: number;
   /** The largest number of runs in which the function is killed. If there are more points, some are skipped. Default: 1,000. */
   runs?: number;
 }
@@ -78,14 +82,17 @@ function deadlineOf(job: Job, args: unknown): number | undefined {
 
 /** The dependencies that the options set. `refuse` is called with what is wrong with an answer. */
 export function dependenciesOf(
-  { env, answers = {}, callbacks = {}, jobs = {}, deadline }: ReplayOptions,
+  { env, answers = {}, callbacks = {}, jobs = {}, deadline, calls }: ReplayOptions,
   refuse: (problem: string) => void,
 ): Dependencies {
   const outcomes = new Map<string, unknown>();
+  /** The arguments with which jobs were started, as JSON. */
+  const argsOf = new Map<string, string>();
   return {
     env,
     isReal: true,
     ...(deadline !== undefined && { deadline }),
+    ...(calls !== undefined && { maxCalls: calls }),
     jobs: Object.keys(jobs),
     answer(path, question) {
       const option = answers[path] ?? answers[nameIn(path)];
@@ -99,8 +106,10 @@ export function dependenciesOf(
       const key = path in callbacks ? path : nameIn(path);
       return key in callbacks ? { after: ANSWER_DELAY_MS, value: callbacks[key] } : undefined;
     },
-    async nameOf(job, args) {
-      const { name, outcome } = await startedJob(job as StartableJob, args, jobs);
+    async nameOf(job, args, options) {
+      const { name, outcome, started } = await startedJob(job as StartableJob, args, jobs);
+      refuseOtherArgs(job as StartableJob, name, argsOf.get(name) ?? started, started, options);
+      argsOf.set(name, argsOf.get(name) ?? started);
       outcomes.set(name, outcome);
       return name;
     },
@@ -113,7 +122,21 @@ export function dependenciesOf(
   };
 }
 
-type StartableJob = Startable<unknown> & { name?: (args: unknown) => Promise<string> };
+type StartableJob = Startable<unknown> & Partial<Pick<Job, "name" | "otherArguments">>;
+
+/** Refuses a start that finds a job with other arguments, as a worker does. @throws {NonRetryableError} */
+function refuseOtherArgs(
+  { kind, otherArguments }: StartableJob,
+  name: string,
+  before: string,
+  started: string,
+  { ifExists }: StartOptions,
+): void {
+  if (before === started || ifExists === "join" || otherArguments === "accept") return;
+  throw new NonRetryableError(
+    `${kind} was not started: ${name} was started with other arguments: ${before}. It is not started for these`,
+  );
+}
 
 /** The name of a job that the function starts, and its outcome. @throws {NonRetryableError} if a worker would not start it */
 async function startedJob({ kind, args: schema, result, name: nameOf }: StartableJob, args: unknown, jobs: object) {
@@ -126,7 +149,9 @@ async function startedJob({ kind, args: schema, result, name: nameOf }: Startabl
     }
     const outcome = name in options ? options[name] : options[kind];
     const problem = outcome instanceof Error || !result ? undefined : problemWith(result, outcome);
-    return { name, outcome: problem === undefined ? outcome : invalidOutcome(kind, problem) };
+    // Without a definition's `id`, the kind stands for all jobs of the kind.
+    const started = typeof nameOf === "function" ? canonical(parsedArgs) : "";
+    return { name, outcome: problem === undefined ? outcome : invalidOutcome(kind, problem), started };
   } catch (error) {
     if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
     throw new NonRetryableError(`${kind} was not started: ${error.message}`);

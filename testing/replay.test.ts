@@ -267,6 +267,15 @@ test("an endless loop is reported with its line", async () => {
   );
 });
 
+test("a function may make as many calls as its test allows", async () => {
+  const crawls = async (ctx: Context) => {
+    for (let page = 1; page < 4; page++) await ctx.step("page", () => page);
+    return ctx.step("end", () => "done");
+  };
+  await expect(replay(crawls, {}, { calls: 3 })).rejects.toThrow("comes after 3 calls of ctx");
+  expect((await replay(crawls, {}, { calls: 4 })).result).toBe("done");
+});
+
 test("a step that fails and that nothing awaits is reported", async () => {
   const forgets = async (ctx: Context) => {
     void ctx.step("note", () => Promise.reject(new TypeError("no")));

@@ -44,13 +44,16 @@ const MAX_RUNS = 1_000;
  * step with `atMostOnce` fails if a death left its outcome unknown; runs in which the same steps fail this way must have the same
  * outcome.
  *
+ * `input` are the arguments as a caller passes them, and those of the function itself if it has no definition.
+ *
  * @example const { result } = await replay(waitForSiteRun, { url }, { answers: { "go on": { yes: true } } });
  */
 export async function replay<Args, Result>(
-  fn: DurableFunction<Args, Result, never> | Implementation,
-  args: Args,
+  fn: DurableFunction<Args, Result, never> | Implementation<Args, Result>,
+  input: Args,
   options: ReplayOptions = {},
 ): Promise<ReplayResult<Result>> {
+  const args = typeof fn === "function" ? input : await storedArgs(fn.job, input);
   const jobDependencies = typeof fn === "function" ? {} : dependenciesOfJob(fn, args, options);
   let invalidAnswer: string | undefined;
   const dependencies = () => ({
@@ -82,6 +85,12 @@ export async function replay<Args, Result>(
   }
   if (first.outcome !== "complete") throw errorOf(first, options.answers);
   return { result: first.value as Result, runs: plans.length + 1 };
+}
+
+/** The arguments as a job stores them. Those that do not fit are left as they are: the run reports them. */
+async function storedArgs({ args: schema }: Implementation["job"], input: unknown): Promise<unknown> {
+  const { success, data } = await schema.safeParseAsync(input);
+  return success ? JSON.parse(JSON.stringify(data)) : input;
 }
 
 /** At most `maxRuns` plans, evenly distributed over those that kill the worker in each way at each request. */

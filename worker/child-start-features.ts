@@ -1,6 +1,7 @@
 /** What features do to the jobs that durable functions start and cancel. */
 import type { Job } from "../core/author/index.ts";
 import type { JobFeature, WorkerStats } from "../core/jobs/index.ts";
+import { endsWithParent } from "../features/child-jobs/start.ts";
 import { claims } from "../features/claims/start.ts";
 import { cleanUp } from "../features/clean-up/start.ts";
 import { labels } from "../features/labels/start.ts";
@@ -18,6 +19,7 @@ export function childStartFeatures(jobs: readonly Job[], stats: WorkerStats | un
   const features: (JobFeature | false | undefined)[] = [
     stats && reportStarts(oncePerInterval((kind, job) => stats.waits({ job, kind, state: "worker" }))),
     labels,
+    endsWithParent,
     some(({ shared }) => shared) && claims,
     some(({ keepFor }) => keepFor !== undefined) && retention,
     resume,

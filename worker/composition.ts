@@ -102,7 +102,7 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
   const { watcher, heartbeat, leases, store, runs, find, observe } = spine;
   const { feeds } = store;
   const limits = new Limits({ client, namespace, watcher, leaseTime: leaseTimeMs });
-  const children = new ChildJobs({ client, store, watcher, namespace, log });
+  const children = new ChildJobs({ store, watcher, namespace });
   const callbackUrl = callbackUrls(env);
   const inExecutions: readonly WorkerFeature[] = [
     resumeTasks(namespace),
@@ -127,11 +127,11 @@ function featuresOf(options: CompositionOptions, spine: Spine): WorkerFeature[] 
       hasCodeOf,
       execute: executeNewest,
       features: inExecutions,
-      giveUpChildren: (job, lease) => children.giveUpAll(job, lease),
+      endChildren: (job, lease) => children.endAllOf(job, lease),
     }),
     pausesJobs(new Pauses(client, namespace, leaseTimeMs)),
     childJobs(children),
-    progress({ feeds, questionTimeoutMs: leaseTimeMs }),
+    progress({ feeds, log, questionTimeoutMs: leaseTimeMs }),
     // Before `resumeTasks`: the clean-up may undo the steps that the job would take over.
     awaitCleanUp,
     ...inExecutions,

@@ -14,6 +14,7 @@ import { run as runDoctor } from "../doctor/doctor.ts";
 import { isOk } from "../process/supervise.ts";
 import { commandLine, configurationOf, type Project, readProject } from "../project.ts";
 import { localSetups } from "../terminal/clients.ts";
+import { print } from "../terminal/print.ts";
 
 export const usage = usageOf(
   "[options]",
@@ -85,12 +86,11 @@ async function deploy(options: DeployOptions, project: Target, config: Configura
     ...operator.variables,
   };
   const tokens = { caller, worker: worker.newToken, operator: operator.newToken };
-  if (choice) console.log(choice.explanation);
+  if (choice) print(choice.explanation);
   const targets = await deployParts(options, project, plan, { variables, tokens });
   if (!targets) return;
   if (isDry) {
-    if (!plan.hasCallers)
-      console.log("\nA deployment that has no callers yet would get one, whose token is shown once.");
+    if (!plan.hasCallers) print("\nA deployment that has no callers yet would get one, whose token is shown once.");
     return;
   }
   const url = addressOf(targets);
@@ -98,8 +98,8 @@ async function deploy(options: DeployOptions, project: Target, config: Configura
   if (url !== undefined && isCallable && !options.noWait) await examine(url, tokens);
   if (!isCallable) {
     const command = commandLine(project, "deploy");
-    console.log(`\nNobody may call it yet: run \`${command}\` at a terminal once, which creates a caller.`);
-  } else if (url === undefined) console.log("\nIt has no address of its own. Give it a route, then examine it there.");
+    print(`\nNobody may call it yet: run \`${command}\` at a terminal once, which creates a caller.`);
+  } else if (url === undefined) print("\nIt has no address of its own. Give it a route, then examine it there.");
   else showClients(url, project, usesTokens(await account?.bindings(project.name)) ? "YOUR-TOKEN" : undefined);
 }
 
@@ -207,8 +207,8 @@ async function deployContainer(
 }
 
 async function examine(origin: string, { caller, operator }: Tokens): Promise<void> {
-  console.log(`\nWaiting for ${origin} ...`);
-  if (!(await isReady(origin))) console.log("It is not ready yet; what is wrong:");
+  print(`\nWaiting for ${origin} ...`);
+  if (!(await isReady(origin))) print("It is not ready yet; what is wrong:");
   if (caller) process.env.DOCTOR_TOKEN = caller.token;
   if (operator) process.env.OPERATOR_TOKEN = operator.token;
   await runDoctor(["--url", origin]);
@@ -216,22 +216,22 @@ async function examine(origin: string, { caller, operator }: Tokens): Promise<vo
 
 function showTokens(origin: string, project: Project, { caller, worker, operator }: Tokens): void {
   const showToken = (whose: string, token: string) =>
-    console.log(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
+    print(`\nThe token of ${whose}, which is stored nowhere and not shown again:\n\n  ${token}`);
   if (caller) {
     showToken(caller.name, caller.token);
-    console.log("\nClients send it as `Authorization: Bearer …`; the proxy reads it from MCP_TOKEN.");
+    print("\nClients send it as `Authorization: Bearer …`; the proxy reads it from MCP_TOKEN.");
   }
   if (operator) showToken(`the operator ${operator.name} (OPERATOR_TOKEN for commands)`, operator.token);
   if (worker) {
     const command = commandLine(project, "worker");
-    console.log(`\nA worker elsewhere, ${worker.name}, with a token that is not shown again:\n`);
-    console.log(`  RESONATE_URL=${origin}/resonate RESONATE_TOKEN=${worker.token} ${command}`);
+    print(`\nA worker elsewhere, ${worker.name}, with a token that is not shown again:\n`);
+    print(`  RESONATE_URL=${origin}/resonate RESONATE_TOKEN=${worker.token} ${command}`);
   }
 }
 
 function showClients(origin: string, { name }: Project, token: string | undefined): void {
   for (const { host, file, paste } of localSetups({ name, url: `${origin}/mcp`, token }))
-    console.log(`\n${host}: ${file ?? "run in a terminal"}\n${paste}`);
+    print(`\n${host}: ${file ?? "run in a terminal"}\n${paste}`);
 }
 
 async function isReady(origin: string): Promise<boolean> {
@@ -247,11 +247,11 @@ async function remove(args: readonly string[], project: Target, config: Configur
   const isDry = others.includes("--dry-run");
   const account = isDry ? undefined : await Account.open(config.account_id);
   const users = (await account?.users(name))?.filter((user) => user !== workerName(name)) ?? [];
-  for (const user of users) console.log(`${user} uses it, and will break.`);
+  for (const user of users) print(`${user} uses it, and will break.`);
   if (!args.includes("--yes") && !isDry) {
     const question = `This removes ${name} from Cloudflare, with every job and result that it keeps. Type its name to continue: `;
     if ((await ask(question)) !== name) {
-      console.log("Nothing was removed.");
+      print("Nothing was removed.");
       process.exitCode = 1;
       return;
     }

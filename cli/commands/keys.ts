@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type CryptoKey, exportPKCS8, exportSPKI, generateKeyPair, importPKCS8, SignJWT } from "jose";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../arguments.ts";
+import { print } from "../terminal/print.ts";
 
 const OPTIONS = {
   namespace: option(
@@ -129,6 +130,6 @@ export async function run(args: string[]): Promise<void> {
   const expires = new Date(Date.now() + options.days * 24 * 60 * 60 * 1000);
   const files = await contentsOf(options, expires);
   await write(options.out, files);
-  console.log(`Tokens for the namespace ${options.namespace}, valid until ${expires.toISOString().slice(0, 10)}:`);
-  for (const name of Object.keys(files)) console.log(`  ${join(options.out, name)}`);
+  print(`Tokens for the namespace ${options.namespace}, valid until ${expires.toISOString().slice(0, 10)}:`);
+  for (const name of Object.keys(files)) print(`  ${join(options.out, name)}`);
 }

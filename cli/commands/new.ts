@@ -5,6 +5,7 @@ import { option, usageOf, WrongArguments } from "../arguments.ts";
 import { writeFiles } from "../scaffold/files.ts";
 import { createProject } from "../scaffold/new-project.ts";
 import { filesWithTool, toolNames } from "../scaffold/new-tool.ts";
+import { print } from "../terminal/print.ts";
 
 const OPTIONS = {
   tool: option("NAME", "the name of the tool, such as send_invoice"),
@@ -26,7 +27,7 @@ export async function run(args: string[]): Promise<void> {
   const tool = values.tool === undefined ? undefined : toolNames(values.tool);
   if (folder !== undefined) {
     await createProject(resolve(folder), tool, values.package);
-    console.log(`${basename(resolve(folder))} is there. Now:
+    print(`${basename(resolve(folder))} is there. Now:
 
   cd ${isAbsolute(folder) ? folder : relative(process.cwd(), resolve(folder))}
   npm install
@@ -35,6 +36,6 @@ export async function run(args: string[]): Promise<void> {
   } else if (tool) {
     const files = await filesWithTool(process.cwd(), tool);
     await writeFiles(process.cwd(), files);
-    for (const path of files.keys()) console.log(path);
+    for (const path of files.keys()) print(path);
   }
 }

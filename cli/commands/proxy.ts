@@ -9,6 +9,7 @@ import { ask } from "../doctor/finding.ts";
 import { localEndpoint } from "../launcher/data-directory.ts";
 import { resolveModule } from "../package.ts";
 import { commandLine, readProject } from "../project.ts";
+import { printError } from "../terminal/print.ts";
 
 export const usage = () => `Usage: ${withoutNpmOutput(commandLine(readProject(), "proxy", "[URL] [options]"))}
 
@@ -32,7 +33,7 @@ export async function run(args: string[]): Promise<void> {
   if (answer.status === undefined) {
     const project = readProject();
     const proxyCommand = withoutNpmOutput(commandLine(project, "proxy", "URL"));
-    console.error(
+    printError(
       `No server answers at ${url} (${answer.reason}). Start it: ${commandLine(project, "start")}; or give its URL: ${proxyCommand}`,
     );
     process.exit(1);
@@ -40,7 +41,7 @@ export async function run(args: string[]): Promise<void> {
   // A call that awaits a job may be silent for minutes. By default, mcp-remote gives up after five minutes.
   const timeouts = ["--headers-timeout", "600", "--body-timeout", "0"];
   if (options.some((option) => /^authorization:/i.test(option.trim()))) {
-    console.error("Every user of this machine can read the token in these arguments. Set it as MCP_TOKEN instead.");
+    printError("Every user of this machine can read the token in these arguments. Set it as MCP_TOKEN instead.");
   }
   const { MCP_TOKEN: token } = process.env;
   // Other users cannot see arguments that are set only inside this process.

@@ -1,6 +1,7 @@
 /** `token NAME`: prints a new static token once, and the entry that the edge needs for it. */
 import { usageOf, WrongArguments } from "../arguments.ts";
 import { newToken, TOKEN_NAME } from "../static-token.ts";
+import { print } from "../terminal/print.ts";
 
 export const usage = usageOf(
   "NAME",
@@ -10,7 +11,7 @@ export const usage = usageOf(
 export async function run([name, ...rest]: string[]): Promise<void> {
   if (name === undefined || rest.length > 0 || !TOKEN_NAME.test(name)) throw new WrongArguments("Name one caller.");
   const { token, sha256 } = newToken();
-  console.log(`Token for ${name}, which is stored nowhere and not shown again:
+  print(`Token for ${name}, which is stored nowhere and not shown again:
 
   ${token}
 

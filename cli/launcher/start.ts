@@ -13,6 +13,7 @@ import { isAnswering, isOk, READY_TIMEOUT_MS, type Service, supervise, waitUntil
 import { commandLine, localServices, type Project, readProject, workerOf } from "../project.ts";
 import { banner, clientText } from "../terminal/banner.ts";
 import { Console, type EndedJob } from "../terminal/console.ts";
+import { print, printError } from "../terminal/print.ts";
 import type { Detail } from "../terminal/report.ts";
 import { DATA, stackRecordIn, takeDirectory, writeRecord } from "./data-directory.ts";
 import { develop, type Stoppable } from "./dev.ts";
@@ -70,7 +71,7 @@ export async function start(
   const npmOptions = swallowedByNpm(args, services, process.env);
   if (npmOptions !== undefined) {
     const correction = commandLine(project, command, npmOptions);
-    console.error(`npm takes options for its own unless they come after "--". Type: ${correction}`);
+    printError(`npm takes options for its own unless they come after "--". Type: ${correction}`);
     process.exit(2);
   }
   const options = readArguments(() => parseOptions(args, services, process.env));
@@ -231,7 +232,7 @@ async function stop(exitCode: number): Promise<void> {
 function fail(error: unknown): void {
   if (stoppingSince) return;
   output.close();
-  console.error(error instanceof Error ? error.message : error);
+  printError(error instanceof Error ? error.message : String(error));
   void stop(1);
 }
 
@@ -240,7 +241,7 @@ function printConfiguration(project: Project, { ports, data }: Options, client: 
   // The stack may run another project: `wrap` creates one for each server.
   const { name } = record?.project === undefined ? project : readProject(record.project);
   const port = ports.edge ?? record?.ports.edge ?? 8787;
-  console.log(clientText(name, `http://${HOST}:${port}/mcp`, client));
+  print(clientText(name, `http://${HOST}:${port}/mcp`, client));
 }
 
 function onSignal(): void {

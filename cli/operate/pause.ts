@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { PausedJobs } from "../../core/jobs/index.ts";
 import { usageOf, WrongArguments } from "../arguments.ts";
+import { print } from "../terminal/print.ts";
 import { SERVER_OPTIONS, withServer } from "./resonate-server.ts";
 
 export const usage = usageOf(
@@ -20,10 +21,10 @@ export async function run(args: string[], command: string): Promise<void> {
     const kinds = new PausedJobs(client, namespace);
     if (command === "pause") {
       const since = await kinds.pause(kind);
-      console.log(`Jobs of the kind ${kind} are paused since ${new Date(since).toISOString()}.`);
+      print(`Jobs of the kind ${kind} are paused since ${new Date(since).toISOString()}.`);
     } else {
       const wasPaused = await kinds.resume(kind);
-      console.log(wasPaused ? `Jobs of the kind ${kind} continue.` : `Jobs of the kind ${kind} were not paused.`);
+      print(wasPaused ? `Jobs of the kind ${kind} continue.` : `Jobs of the kind ${kind} were not paused.`);
     }
   });
 }

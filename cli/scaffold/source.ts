@@ -4,6 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { execa } from "execa";
 import { isCheckout, thisPackage } from "../package.ts";
+import { print } from "../terminal/print.ts";
 
 /** The dependency for `package.json`; a tarball is copied into the project. */
 interface Source {
@@ -27,7 +28,7 @@ async function pack(): Promise<string> {
   const { root } = thisPackage();
   const folder = join(root, ".build/package");
   await mkdir(folder, { recursive: true });
-  console.log("Packing this checkout ...");
+  print("Packing this checkout ...");
   const result = await execa("npm", ["pack", "--pack-destination", folder], { cwd: root, reject: false, all: true });
   if (result.failed) throw new Error(`The checkout cannot be packed:\n${result.all}`);
   return join(folder, String(result.stdout).trim().split("\n").at(-1) ?? "");

@@ -5,6 +5,7 @@ import { parseArgs, parseEnv } from "node:util";
 import { checkOptions, type WrapOptions } from "../../wrap/wrap-options.ts";
 import { flag, option, optionList } from "../arguments.ts";
 import { optionsOf } from "../launcher/start-options.ts";
+import { printError } from "../terminal/print.ts";
 
 /** The options of `wrap` and `sync`. */
 export const OPTIONS = {
@@ -203,7 +204,7 @@ function numberOf(values: Readonly<Record<string, unknown>>, name: string): numb
 export function hideArguments({ isExposed }: { isExposed: boolean }): void {
   if (!isExposed) return;
   process.title = "durable-mcp-edge";
-  console.error(
+  printError(
     "Every user of this machine could read the values of --header, of --env and in the URL when this began. Give them by --header-file, --env-file, or --env NAME, and in the URL as '$(NAME)', for a variable of this shell.",
   );
 }

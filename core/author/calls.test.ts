@@ -4,7 +4,16 @@ import * as z from "zod";
 import { replay } from "../../testing/replay.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
 import { defineDurableTool } from "../tools/job-tool.ts";
-import { type Context, HOUR, MINUTE, NonRetryableError, type Retry, SECOND, TimeoutError } from "./context.ts";
+import {
+  type Context,
+  HOUR,
+  MINUTE,
+  NonRetryableError,
+  type Retry,
+  SECOND,
+  type StartOptions,
+  TimeoutError,
+} from "./context.ts";
 import { implement } from "./implement.ts";
 import { defineJob } from "./job.ts";
 
@@ -36,6 +45,23 @@ test("a started job is a handle whose result has the type of the definition, of 
   const jobs = { report: { pages: 3 }, summary: { text: "all is well" } };
   const { result } = await replay(both, { day: "monday" }, { jobs });
   expect(result).toEqual({ name: "report_monday", pages: 3, text: "all is well", again: { pages: 3 } });
+});
+
+test("a start whose arguments differ only in what the id leaves out throws, and joins that job if it says so", async () => {
+  const article = z.object({ order: z.string(), what: z.string() });
+  const ship = defineJob({ kind: "ship", args: article, id: ({ order }) => order });
+  const both = async (ctx: Context) => {
+    const start = (what: string, options?: StartOptions) =>
+      ctx.start(ship, { order: "7", what }, options).then(
+        ({ name }) => name,
+        (error) => [error.name, error.message],
+      );
+    return [await start("book"), await start("pen"), await start("book"), await start("pen", { ifExists: "join" })];
+  };
+  const message =
+    'ship was not started: ship_7 was started with other arguments: {"order":"7","what":"book"}. It is not started for these';
+  const { result } = await replay(both, {}, { jobs: { ship: null } });
+  expect(result).toEqual(["ship_7", ["NonRetryableError", message], "ship_7", "ship_7"]);
 });
 
 test("a function that awaits a job which it cancelled by its handle learns that it was cancelled", async () => {

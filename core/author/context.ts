@@ -279,6 +279,27 @@ export interface ChildJob<Result = unknown> {
 }
 
 /**
+ * Options of {@link Context.start}. `name`: of the call, by default `start` and the kind of job.
+ *
+ * @example
+ * const options: StartOptions = { ifExists: "join", whenParentEnds: "leave" };
+ */
+export interface StartOptions {
+  name?: string;
+  /**
+   * `join`: returns the job of that name even if it was started with other arguments, which the definition's `id` leaves out.
+   * By default such a start throws, unless the definition has `otherArguments: "accept"`.
+   */
+  ifExists?: "join";
+  /**
+   * `cancel` (the default): the job is cancelled, with its clean-up, if the job that starts it fails, is cancelled or times out,
+   * or if the branch or item that starts it is given up. A job that completes leaves its children. `leave`: it is left in any case,
+   * as are `shared` jobs, those that existed before, and those that a clean-up starts. Temporal: `ParentClosePolicy`; Restate has no counterpart.
+   */
+  whenParentEnds?: "cancel" | "leave";
+}
+
+/**
  * Options of {@link Context.all} and {@link Context.allSettled}. `concurrency`: how many items run at once.
  *
  * @example
@@ -442,6 +463,7 @@ export interface Context<Env = unknown> {
 
   /**
    * Starts another job for the caller of this one, or finds it. Takes the definition of `defineJob` or `defineDurableTool`.
+   * Throws a {@link NonRetryableError} if the job that has its name has other arguments: see {@link StartOptions}.
    * Temporal: `startChild`; Restate: `ctx.serviceSendClient`.
    *
    * @example const child = await ctx.start(report, { day: "2026-11-21" });
@@ -449,7 +471,7 @@ export interface Context<Env = unknown> {
   start<Args, Result = unknown>(
     job: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
     args: Args,
-    options?: { name?: string },
+    options?: StartOptions,
   ): Promise<ChildJob<Result>>;
 
   /**

@@ -1,7 +1,9 @@
 /** A job goes on with the code of the version that it began with, whose schemas are gone. */
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { replay } from "../../testing/replay.ts";
 import { SimulatedJob } from "../../testing/simulation/simulated-job.ts";
+import { defineDurableTool } from "../tools/job-tool.ts";
 import { type Context, DAY } from "./context.ts";
 import { implement } from "./implement.ts";
 import { defineJob } from "./job.ts";
@@ -76,4 +78,44 @@ test("a result of an earlier version must be one that JSON can hold", async () =
   const run = implement(two, async () => 0, { earlier: { 1: async () => new Map() } }).versionOf(1);
   const end = await new SimulatedJob(run as never, { args: STORED }).toEnd();
   expect(end).toMatchObject({ kind: "failed", error: { message: expect.stringContaining("returned a Map") } });
+});
+
+const Watch = {
+  name: "watch",
+  title: "Watch",
+  description: "Watches a site.",
+  input: z.object({ url: z.string(), depth: z.number().default(1) }),
+  output: z.object({ url: z.string(), ok: z.boolean() }),
+};
+const watch = defineDurableTool({ ...Watch, id: ({ url }) => url });
+
+test("a function whose result lacks what its output promises does not compile", () => {
+  // @ts-expect-error `ok` is missing.
+  implement(watch, async (_ctx, { url }) => ({ url }));
+  // @ts-expect-error All is missing.
+  implement(watch, async () => ({}));
+  // @ts-expect-error The output is an object.
+  implement(watch, async () => null);
+  // @ts-expect-error The result is a definition's.
+  implement(versionOne, async () => ({ sent: 1, year: 2026 }));
+  implement(watch, async (_ctx, { url, depth }) => ({ url: url + depth.toFixed(), ok: true }), {
+    earlier: { 1: async (_ctx, { address }: { address: string }) => address },
+  });
+});
+
+test("a definition without an id, or with an option that does not exist, does not compile", () => {
+  // @ts-expect-error `id` is missing.
+  defineDurableTool({ ...Watch });
+  // @ts-expect-error Did you mean to write 'deadline'?
+  defineDurableTool({ ...Watch, id: ({ url }: { url: string }) => url, deadlines: DAY });
+});
+
+test("replay takes the arguments that a caller passes, typed, and returns the typed result", async () => {
+  const run = implement(watch, async (_ctx, { url, depth }) => ({ url: `${url}/${depth}`, ok: true }));
+  const { result } = await replay(run, { url: "x" });
+  expect(result.url satisfies string).toBe("x/1");
+  // @ts-expect-error The URL is a text.
+  await expect(replay(run, { url: 1 })).rejects.toThrow("url");
+  // @ts-expect-error The URL is missing.
+  await expect(replay(run, {})).rejects.toThrow("url");
 });

@@ -21,12 +21,21 @@ export type DurableFunction<Args, Result, Env = unknown> = (ctx: JobContext<Args
  * @example
  * const runs: readonly Implementation[] = [waitForSiteRun];
  */
-export interface Implementation {
+export interface Implementation<Input = unknown, Result = unknown> {
   readonly job: Job;
   /** The schema of the variables and secrets that the code needs. */
   readonly env: z.ZodType | undefined;
   /** The code for jobs that were started with a version of the definition; undefined where it was removed. */
   versionOf(version: number): ((ctx: Context<never>, args: unknown) => Promise<unknown>) | undefined;
+  readonly [IMPLEMENTED]?: { input: Input; result: Result };
+}
+
+declare const IMPLEMENTED: unique symbol;
+declare const ACCEPTED: unique symbol;
+
+/** The type of the arguments that callers pass for a job, whose schema makes those that are stored of them. */
+export interface Accepts<Input> {
+  readonly [ACCEPTED]?: (input: Input) => void;
 }
 
 /**
@@ -36,14 +45,15 @@ export interface Implementation {
  * const needs = z.object({ SITE_TOKEN: z.string().default("") });
  * export const run = implement(waitForSite, async (_ctx, { url }) => ({ url }), { env: needs, earlier: { 1: async () => "up" } });
  */
-export interface ImplementOptions<Args, Env> {
+export interface ImplementOptions<Env> {
   /** Schema of the variables and secrets that the code needs. They are checked when the worker starts, and are `ctx.env`. */
   env?: z.ZodType<Env>;
   /**
    * The code of earlier versions of the definition, by version. A job runs with the code of the version that it was
-   * started with, on the arguments of that version. Its result is not checked.
+   * started with, on the arguments of that version, whose type it declares. Its result is not checked.
    */
-  earlier?: Record<number, DurableFunction<Args, unknown, Env>>;
+  // oxlint-disable-next-line typescript/no-explicit-any -- the arguments of an earlier version have another type
+  earlier?: Record<number, DurableFunction<any, unknown, Env>>;
 }
 
 /** Maps the function that `versionOf` returns to the author's own. */
@@ -60,11 +70,11 @@ export const authorFunctions = new WeakMap<object, object>();
  *   return { url };
  * });
  */
-export function implement<Args, Result, Env = unknown>(
-  definition: { readonly job: Job<Args, Result> } | Job<Args, Result>,
-  run: DurableFunction<Args, Result, Env>,
-  options: ImplementOptions<Args, Env> = {},
-): Implementation {
+export function implement<Args, Result, Env = unknown, Input = Args>(
+  definition: ({ readonly job: Job<Args, Result> } & Accepts<Input>) | Job<Args, Result>,
+  run: DurableFunction<Args, NoInfer<Result>, Env>,
+  options: ImplementOptions<Env> = {},
+): Implementation<Input, Result> {
   const job = "job" in definition ? definition.job : definition;
   if (typeof job?.kind !== "string" || typeof run !== "function") {
     throw new Error("implement takes a definition, as defineDurableTool and defineJob make it, and then its function.");

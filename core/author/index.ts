@@ -19,6 +19,7 @@ export {
   RetryableError,
   SECOND,
   type Startable,
+  type StartOptions,
   type Step,
   StepInterrupted,
   type StepOptions,
@@ -63,5 +64,5 @@ export {
 export type { LocalService } from "./local-service.ts";
 export { isPublicAddress, isPublicHost } from "./public-address.ts";
 export { TRACE_TAG, traceIdIn, traceparentIn } from "./trace-context.ts";
-export { fromStored, isFinal, storable, storedError, toStored } from "./values.ts";
+export { fromStored, isFinal, storable, storedError, toStored, wordsOf } from "./values.ts";
 export type { ChartView, View } from "./view.ts";

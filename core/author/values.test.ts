@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { NondeterminismError, NonRetryableError, ProtocolFailure, RetryableError, TimeoutError } from "./context.ts";
-import { difference, fromStored, isFinal, MAX_RESULT, storable, toStored } from "./values.ts";
+import { difference, fromStored, isFinal, MAX_RESULT, storable, storedError, toStored } from "./values.ts";
 
 const cycle: { self?: unknown } = {};
 cycle.self = cycle;
@@ -87,6 +87,20 @@ test("an error of this package keeps its class, and another of the same name doe
 test("an error whose record has only a name, as the engine writes it, has the class of that name", () => {
   expect(fromStored({ name: "TimeoutError", message: "late" })).toBeInstanceOf(TimeoutError);
   expect(fromStored({ name: "NonRetryableError", message: "no" })).toBeInstanceOf(NonRetryableError);
+});
+
+const refusedConnection = Object.assign(new Error("connect ECONNREFUSED 10.0.0.7:443"), { code: "ECONNREFUSED" });
+
+test.each<[thrown: Error, message: string]>([
+  [new TypeError("fetch failed", { cause: refusedConnection }), "fetch failed (ECONNREFUSED)"],
+  [new TypeError("fetch failed", { cause: new Error("unknown scheme") }), "fetch failed (unknown scheme)"],
+  [new Error("no answer: ECONNREFUSED", { cause: refusedConnection }), "no answer: ECONNREFUSED"],
+  // Its author chose what callers see.
+  [new Error("the bank is closed", { cause: new Error("card 4111 is blocked") }), "the bank is closed"],
+])("the reason of a job that failed with %s says why the network failed: %s", (thrown, message) => {
+  expect(storedError(thrown).message).toBe(message);
+  // A step's error comes back to the function, which throws it.
+  expect(storedError(fromStored(toStored(thrown))).message).toBe(message);
 });
 
 test("a programming error keeps its source line, and an error its causes", () => {

@@ -319,10 +319,21 @@ function textOf(thrown: unknown): string {
   return JSON.stringify(thrown, withoutCycles) ?? String(thrown);
 }
 
+/**
+ * A stored error in words: its message, and what network failures have in their cause alone. Of other causes only the code is
+ * told, as their messages may not be meant for whom the error is.
+ */
+export function wordsOf({ name, message, cause }: StoredError): string {
+  if (cause === undefined) return message;
+  const reason = cause.code ?? (name === "TypeError" ? cause.message : undefined);
+  return reason === undefined || message.includes(String(reason)) ? message : `${message} (${reason})`;
+}
+
 /** The error that a failed job stores: a short message without a stack, as everyone who may read the job sees it. */
 export function storedError(thrown: unknown): Error {
-  const { name, message: words, code, at = "" } = toStored(thrown);
-  const message = words + at;
+  const stored = toStored(thrown);
+  const { name, code, at = "" } = stored;
+  const message = wordsOf(stored) + at;
   const attempts = (thrown as { attempts?: unknown } | undefined)?.attempts;
   const gaveUp = `gave up after ${attempts} ${attempts === 1 ? "attempt" : "attempts"}: `;
   const error = new Error(typeof attempts === "number" ? gaveUp + message : message);

@@ -11,6 +11,6 @@ export { Journal, type JournalEntry, JournalRecord, maxUnderWay } from "./journa
 export { type LeasedTask, type Send, TaskLease, type Watch } from "./lease/lease.ts";
 export { type CallbackParam, escapeName, nameIn } from "./replay/commands/commands.ts";
 export { beginRun, newestRun, readNewest, runIn } from "./runs.ts";
-export type { ExecutionEnd, JobEnd, Runnable, Runtime } from "./runtime.ts";
+export type { ChildStart, ExecutionEnd, JobEnd, Runnable, Runtime } from "./runtime.ts";
 export type { ExecutionState, Run } from "./state.ts";
 export { type Attempt, type JobOfStep, type Objection, RecordRefused, type StepFeature } from "./step-feature.ts";

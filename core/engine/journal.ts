@@ -34,6 +34,8 @@ export type JournalEntry = {
   | { kind: "ask"; question?: never; error: StoredError }
   /** An `atMostOnce` step, or the first look of an `until`, begins; `at` in milliseconds since the epoch. */
   | { kind: "begin"; of: "step" | "until"; at: number }
+  /** A job is about to be started that ends with this one; `child`: its name without a generation. */
+  | { kind: "begin"; of: "start"; at: number; child: string }
   /** An attempt failed, and the next one is due when this promise resolves. */
   | { kind: "retry"; attempt: number; since: number; error: StoredError }
   /** The outcomes of `after` reached the function, and work that depends on them is about to begin; `op` is the last of them. */
@@ -177,6 +179,16 @@ export class Journal {
     return this.events.flatMap(({ event, value }) =>
       event.kind === "start" && typeof value === "string" ? [value] : [],
     );
+  }
+
+  /** The jobs that end with this one: those that its records started, and those that a lost worker may have started. */
+  get children(): string[] {
+    const names = new Map<string, string>();
+    for (const { event, value } of this.events) {
+      if (event.kind === "begin" && event.of === "start") names.set(event.op, event.child);
+      else if (event.kind === "start" && names.has(event.op) && typeof value === "string") names.set(event.op, value);
+    }
+    return [...names.values()];
   }
 
   /** The promise of another job, if it is known to have settled. */

@@ -1,5 +1,5 @@
 /** What an execution uses, and its possible ends. */
-import type { Budgets, Context, ErrorClass, Log, Metrics } from "../author/context.ts";
+import type { Budgets, Context, ErrorClass, Log, Metrics, StartOptions } from "../author/context.ts";
 import type { EventDefinition } from "../author/event.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -21,7 +21,9 @@ export interface Runtime extends JobOfStep {
   /** Aborted when the job must not run here any more. */
   signal: AbortSignal;
   /** Starts another job for the caller of this one, or finds it; resolves with its name. */
-  start(job: { kind: string }, args: unknown): Promise<string>;
+  start(job: { kind: string }, args: unknown, options: ChildStart): Promise<string>;
+  /** Cancels a job that this one started to end with it. `name`: as {@link ChildStart.begin} got it, or as `start` returned it. */
+  endChild(name: string): Promise<void>;
   /** Cancels another job that this one started, unless other callers have started it too. */
   cancel(jobName: string): Promise<void>;
   /** The address at which an outside system settles a promise of this job; undefined where the worker can make none. */
@@ -56,6 +58,17 @@ export interface Runtime extends JobOfStep {
   awaitsSteps?: boolean;
   /** How many calls of `ctx` a run may make before the next is refused as an endless loop; set in tests. */
   maxCalls?: number;
+}
+
+/** How another job is started. */
+export interface ChildStart extends StartOptions {
+  /**
+   * Records that a job of this name, perhaps a later generation of it, is about to be started that ends with this one.
+   *
+   * @throws {DOMException} named `AbortError`, if the start is given up
+   * @throws {LeaseLost}
+   */
+  begin(name: string): Promise<void>;
 }
 
 export type ExecutionEnd =

@@ -54,6 +54,6 @@ export interface Run {
   outsideBytes: number;
   /** The newest mark of these bytes: see `store/size.ts`. */
   newestMark: number;
-  /** Jobs that earlier runs started and did not await: they are given up together with this run's. */
+  /** Jobs that earlier runs started and did not await: they end together with this run's. */
   children: string[];
 }

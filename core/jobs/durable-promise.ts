@@ -1,5 +1,5 @@
 import type { Job } from "../author/job.ts";
-import { decodeValue, RESUMES_TAG, STARTER_TAG } from "../resonate/codec.ts";
+import { decodeValue, PARENT_TAG, RESUMES_TAG, STARTER_TAG } from "../resonate/codec.ts";
 import type { PromiseRecord } from "../resonate/connection/protocol.ts";
 import { resumptionId, splitKey } from "../resonate/ids.ts";
 
@@ -41,6 +41,8 @@ export interface DurablePromise {
   record: PromiseRecord;
   /** The length of its parameter and value as they are stored, in characters of base64. */
   characters: number;
+  /** The length of a value that the server has left out, in characters of base64. */
+  omitted?: number | undefined;
 }
 
 /**
@@ -69,6 +71,6 @@ export const ownerOf = (name: string, { tags }: Pick<PromiseRecord, "tags">): st
 
 /** The job whose function started this one, by its promise id without the namespace; undefined if a caller started it. */
 export function parentOf({ tags }: Pick<PromiseRecord, "tags">): string | undefined {
-  const starter = tags[STARTER_TAG];
+  const starter = tags[PARENT_TAG] ?? tags[STARTER_TAG];
   return starter !== undefined && splitKey(starter).name !== "" ? starter : undefined;
 }

@@ -97,7 +97,7 @@ export { lengthOf, type Reservation, reservationFor, tagOf } from "./reservation
 export { DAYS_PATTERN, DEFAULT_DAYS, retentionOf } from "./retention.ts";
 export { retryJob } from "./retry-job.ts";
 export type { Settlement, SettlementChannel, SettlementSource } from "./settlements.ts";
-export { newerGeneration, startJob } from "./start.ts";
+export { newestGeneration, newerGeneration, startJob } from "./start.ts";
 export {
   JobStatus,
   JobView,

@@ -7,6 +7,9 @@ import { ReadRoom } from "./read-room.ts";
 import { entryOfJob } from "./record-entry.ts";
 import type { RemoteStore } from "./remote-store.ts";
 
+/** How many characters of JSON the value of a listed job may have: enough for an error, which says whether the deadline ended the job. */
+const MAX_LISTED_VALUE = 16_000;
+
 export type JobQuery = Omit<ListQuery, "after"> & { cursor?: Cursor | undefined };
 
 /**
@@ -51,9 +54,17 @@ async function* recordedJobs(
   const room = new ReadRoom();
   for (;;) {
     const listed = await record.list({ ...filter, after });
-    const read = async ({ id, isSearchEnd }: ListedJob) =>
-      isSearchEnd ? undefined : store.get(names.nameIn(id), signal).catch(orIfUndecryptable("unread" as const));
-    const promises = await room.read(listed, read, (found) => (typeof found === "object" ? found.characters : 0));
+    const read = async ({ id, isSearchEnd }: ListedJob) => {
+      if (isSearchEnd) return undefined;
+      const name = names.nameIn(id);
+      // The results of workers of another group are checked.
+      const maxValue = names.named(name)?.group === undefined ? MAX_LISTED_VALUE : undefined;
+      return store.get(name, signal, maxValue).catch(orIfUndecryptable("unread" as const));
+    };
+    const charactersOf = (found: Awaited<ReturnType<typeof read>>) =>
+      typeof found === "object" ? found.characters : 0;
+    const isBounded = () => store.client.readsMany() === true;
+    const promises = await room.read(listed, read, charactersOf, { isBounded });
     // Reading ends here as at the end of a search if the jobs are too large to read more of them.
     const rows = listed
       .slice(0, promises.length)

@@ -113,6 +113,7 @@ function promiseOf(found: { job: Job; name: string }, record: PromiseRecord, cal
     // Without its data, which would be in memory twice.
     record: { ...record, param: {}, value: headers ? { headers } : {} },
     characters: (record.param.data?.length ?? 0) + (record.value.data?.length ?? 0),
+    omitted: record.omitted,
   };
 }
 
@@ -126,8 +127,8 @@ const NO_OUTCOME = { state: "pending", value: undefined } as const;
 function outcomeOf(job: Job, record: PromiseRecord): Pick<DurablePromise, "state" | "value"> {
   const value = decodeValue(record.value);
   const isOfThisVersion = Number(record.tags[VERSION_TAG] ?? job.version) === job.version;
-  if (record.state !== "resolved" || job.group === undefined || !job.result || !isOfThisVersion)
-    return { state: endOf(record), value };
+  const isRead = record.state === "resolved" && record.omitted === undefined;
+  if (!isRead || job.group === undefined || !job.result || !isOfThisVersion) return { state: endOf(record), value };
   const { error } = job.result.safeParse(value);
   if (!error) return { state: record.state, value };
   const [{ path, message } = { path: [], message: "" }] = error.issues;

@@ -29,12 +29,13 @@ export class ReadRoom {
    * Reads items in their order, several at once, as long as there is room for as many of the largest so far. Returns what was found
    * of those at the beginning that the room was enough for; of all with `isBinding: false`, one after another once the room is full.
    * `charactersOf`: the stored size of what was found.
+   * `isBounded`: whether all may be read at once, since the server leaves out long values.
    */
   async read<Item, Found>(
     items: readonly Item[],
     read: (item: Item) => Promise<Found>,
     charactersOf: (found: Found) => number,
-    { isBinding = true } = {},
+    { isBinding = true, isBounded = () => false }: { isBinding?: boolean; isBounded?: () => boolean } = {},
   ): Promise<Found[]> {
     const found: Found[] = [];
     const underWay = new Set<Promise<void>>();
@@ -44,7 +45,10 @@ export class ReadRoom {
       found[index] = each;
       this.#take(charactersOf(each));
     };
-    const mayStart = () => started < items.length && underWay.size < this.#maxUnderWay() && !(isBinding && this.isFull);
+    const mayStart = () =>
+      started < items.length &&
+      underWay.size < (isBounded() ? items.length : this.#maxUnderWay()) &&
+      !(isBinding && this.isFull);
     for (;;) {
       while (mayStart()) {
         // One that has failed stays: the next race ends with its error.

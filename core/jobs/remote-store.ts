@@ -229,10 +229,14 @@ export class RemoteStore {
     });
   }
 
-  async get(name: string, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+  /**
+   * `maxValue`: how many characters of JSON a value may have where the server leaves out longer ones; see
+   * {@link PromiseRecord.omitted}.
+   */
+  async get(name: string, signal?: AbortSignal, maxValue?: number): Promise<DurablePromise | undefined> {
     const id = this.names.idOf(name);
     if (id === undefined) return undefined;
-    const record = await this.client.call(getOf(id), signal);
+    const record = await this.client.call({ ...getOf(id), maxValue }, signal);
     const promise = record && this.names.decode(record);
     return promise && this.complete(promise, signal);
   }
@@ -255,12 +259,11 @@ export class RemoteStore {
 
   /**
    * Cancels the job unless it has settled. Returns its current promise and whether this call ended the job; undefined for a job
-   * that this caller did not start and, with `onlyShared`, for a job that is not shared. A job that other callers want as well
-   * is given up and continues.
+   * that this caller did not start. A job that other callers want as well is given up and continues.
    */
-  async cancel(name: string, onlyShared = false): Promise<CancellationOutcome | undefined> {
+  async cancel(name: string): Promise<CancellationOutcome | undefined> {
     const promise = await this.get(name);
-    if (!promise || (onlyShared && !promise.job.shared)) return undefined;
+    if (!promise) return undefined;
     return this.#shared.cancel({ promise, by: this.by, isForced: false, jobs: this });
   }
 
@@ -281,13 +284,18 @@ export class RemoteStore {
 
   /**
    * Asks for the settlement of `name` to be pushed to `channel`. Returns the current promise, as a promise that has settled
-   * before is not pushed; undefined when it does not exist or cannot be listened to.
+   * before is not pushed; undefined when it does not exist or cannot be listened to. `maxValue` is that of {@link get}.
    */
-  async listen(name: string, channel: Channel, signal?: AbortSignal): Promise<DurablePromise | undefined> {
+  async listen(
+    name: string,
+    channel: Channel,
+    signal?: AbortSignal,
+    maxValue?: number,
+  ): Promise<DurablePromise | undefined> {
     const id = this.names.idOf(name);
     if (id === undefined) return undefined;
     const data = { awaited: id, address: channel.address };
-    const record = await this.client.call({ kind: "promise.register_listener", data }, signal);
+    const record = await this.client.call({ kind: "promise.register_listener", data, maxValue }, signal);
     return record && this.names.decode(record);
   }
 

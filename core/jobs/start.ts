@@ -18,6 +18,8 @@ const MAX_ARGUMENT_CHARACTERS = 200;
  * definition resumes. If its definition does not restart it, the start finds the newest generation, as an operator may have
  * retried it. Concurrent restarts create the same promise, and so are one.
  *
+ * `otherArguments`: what becomes of a start if the job has other arguments. Default: as the definition says.
+ *
  * @throws {ResonateUnavailable} nothing is half-started: the promise exists and will run, or it does not exist
  * @throws {NotStarted}
  */
@@ -26,11 +28,13 @@ export async function startJob<Args>(
   job: Job<Args>,
   args: Args,
   now: number,
+  otherArguments = job.otherArguments,
 ): Promise<DurablePromise> {
+  const asStarted = (promise: DurablePromise) => withSameArgs(promise, args, otherArguments);
   const base = await job.name(args);
   const first = await store.create(job, base, args, now);
-  if (first.state === "pending") return asStarted(job, first, args);
-  if (!isStale(job, first, now) && !endedWithoutResult(first)) return asStarted(job, first, args);
+  if (first.state === "pending") return asStarted(first);
+  if (!isStale(job, first, now) && !endedWithoutResult(first)) return asStarted(first);
   let { generation, promise } = await newestGeneration(store, base, first);
   if (generation > 1 && !isStale(job, promise, now)) promise = await store.join(promise);
   // After that many starts, a job that has ended once more is returned as it is.
@@ -39,7 +43,7 @@ export async function startJob<Args>(
     const previous = { attempt: promise, isResumed: mayResume(job, promise, args) };
     promise = await store.create(job, withGeneration(base, generation), args, now, previous);
   }
-  return asStarted(job, promise, args);
+  return asStarted(promise);
 }
 
 /**
@@ -48,15 +52,15 @@ export async function startJob<Args>(
  *
  * @throws {NotStarted}
  */
-function asStarted<Args>(job: Job<Args>, promise: DurablePromise, args: Args): DurablePromise {
+function withSameArgs(promise: DurablePromise, args: unknown, otherArguments: Job["otherArguments"]): DurablePromise {
   // A job that was just created has the very arguments of its start.
   if (promise.args === args) return promise;
   checkReadable(promise, args);
-  if (job.otherArguments === "accept" || isSame(promise.args, args)) return promise;
+  if (otherArguments === "accept" || isSame(promise.args, args)) return promise;
   const text = canonical(promise.args);
   const otherArgs = text.length > MAX_ARGUMENT_CHARACTERS ? `${text.slice(0, MAX_ARGUMENT_CHARACTERS)}…` : text;
   const note = `${promise.name} was started with other arguments: ${otherArgs}.`;
-  if (job.otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
+  if (otherArguments === "refuse") throw new NotStarted(`${note} It is not started for these`);
   return { ...promise, note: `${note} What follows is of those.` };
 }
 

@@ -74,7 +74,7 @@ export interface NextRun {
   args: unknown;
   version: number;
   before: OutputCounts;
-  /** Jobs that are given up together with those of the next run. */
+  /** Jobs that end together with those of the next run. */
   children: string[];
 }
 

@@ -12,6 +12,9 @@ export const CALLER_TAG = "durable-mcp:caller";
 /** Who created the promise of a shared job: a caller's key, or the promise id of the durable function that started it. */
 export const STARTER_TAG = "durable-mcp:starter";
 
+/** The job that ends this one if it ends without a result: its promise id without the namespace. */
+export const PARENT_TAG = "durable-mcp:parent";
+
 /** The tag of a job whose kind limits how many run at once: its position among those with the same key. */
 export const ORDER_TAG = "durable-mcp:order";
 

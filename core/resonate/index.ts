@@ -19,9 +19,11 @@ export {
   RESUMES_TAG,
   RETENTION_TAG,
   resolveOf,
+  PARENT_TAG,
   STARTER_TAG,
   WAITS_FOR_CLEANUP_TAG,
 } from "./codec.ts";
+export { BatchedReads } from "./connection/batched-reads.ts";
 export { type Exchange, type Requests, ResonateClient, type Search } from "./connection/client.ts";
 export type { Channel } from "./connection/connections.ts";
 export { endpointOf, type StoreEndpoint } from "./connection/endpoint.ts";

@@ -50,8 +50,14 @@ export function sizeOf({ param, value }: Pick<PromiseRecord, "param" | "value">)
 }
 
 /** The same of a job whose parameter and value have been read, by their length in characters of base64. */
-export function sizeOfRead(read: { characters: number; headers: Value["headers"]; value: unknown }): number {
-  const { characters, headers, value } = read;
+export function sizeOfRead(read: {
+  characters: number;
+  omitted?: number | undefined;
+  headers: Value["headers"];
+  value: unknown;
+}): number {
+  const { omitted = 0, headers, value } = read;
+  const characters = read.characters + omitted;
   const beside = reportedBytesIn({ ...(headers && { headers }) }) ?? partsIn(value)?.characters ?? 0;
   return JOB_OVERHEAD_BYTES + Math.ceil((characters * 3) / 4) + beside;
 }

@@ -79,6 +79,7 @@ export {
   type PartialView,
   type Selection,
   uriOf,
+  viewOfOmitted,
   withShortestTexts,
 } from "./results.ts";
 export type { Middleware, Route, RouteHandler, RouteTypes, Visit } from "./route.ts";

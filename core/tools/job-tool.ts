@@ -1,5 +1,6 @@
 /** Tools whose work is a job. */
 import type * as z from "zod";
+import type { Accepts } from "../author/implement.ts";
 import { defineJob, type Job, type JobOptions, type JsonSchema, type Schema } from "../author/job.ts";
 import type { DurablePromise } from "../jobs/durable-promise.ts";
 import { startJob } from "../jobs/start.ts";
@@ -99,18 +100,14 @@ export interface DurableToolOptions<Args, Result>
   prefix?: string;
 }
 
-declare const ACCEPTS: unique symbol;
-
 /**
  * A tool, and the definition of its job. `Input` is the type of the arguments that a caller passes.
  *
  * @example
  * const tool: DurableTool<{ url: string }, { url: string }> = waitForSite;
  */
-export type DurableTool<Args = unknown, Result = unknown, Input = Args> = Tool & {
-  readonly job: Job<Args, Result>;
-  readonly [ACCEPTS]?: (input: Input) => void;
-};
+export type DurableTool<Args = unknown, Result = unknown, Input = Args> = Tool &
+  Accepts<Input> & { readonly job: Job<Args, Result> };
 
 /**
  * Defines a tool whose work is a durable job. `implement`, in another file, adds the function that does the work. With `job`
@@ -134,13 +131,14 @@ export type DurableTool<Args = unknown, Result = unknown, Input = Args> = Tool &
  * export const dailyReport = defineDurableTool({ job: report, name: "daily_report", title: "Report", description: "Writes …",
  *   input: z.object({ day: z.iso.date() }) });
  */
-export function defineDurableTool<Args, Result, Given = unknown>(
-  options: DurableToolOptions<Args, Result> & { input: z.ZodType<Args, Given> },
-): DurableTool<Args, Result, Given>;
 export function defineDurableTool<Input, Args, Result, Output extends object, Given = unknown>(
   options: (JobToolOptions<Input, Args, Result> | StartToolOptions<Input, Args, Result, Output>) & {
     input: z.ZodType<Input, Given>;
   },
+): DurableTool<Args, Result, Given>;
+// The last, since a compiler explains a mistake by the last: most tools define their jobs.
+export function defineDurableTool<Args, Result, Given = unknown>(
+  options: DurableToolOptions<Args, Result> & { input: z.ZodType<Args, Given> },
 ): DurableTool<Args, Result, Given>;
 export function defineDurableTool<Input, Args, Result>(
   options: DurableToolOptions<Args, Result> | JobToolOptions<Input, Args, Result>,

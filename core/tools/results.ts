@@ -101,6 +101,17 @@ export function cutToLimit(jobView: JobView, selection: Selection, maxCharacters
   };
 }
 
+/**
+ * A job whose result, or reason, was not read: `omitted` is its stored length in characters of base64. Its length as text is exact
+ * for ASCII that is stored unencrypted, and otherwise too large.
+ */
+export function viewOfOmitted({ result: _, ...jobView }: JobView, omitted: number): PartialView {
+  const view = withShortTexts(jobView, MAX_TEXT);
+  if (view.status === "complete")
+    return { view, result: { text: "", characters: Math.floor((omitted * 3) / 4), offset: 0 } };
+  return { view: { ...view, error: "its reason is too long for an answer about several jobs" } };
+}
+
 /** How many characters of a result an answer of at most `maxCharacters` may hold; at least one pair of surrogates. */
 export const limitIn = ({ limit }: Selection, maxCharacters: number): number =>
   Math.max(2, Math.min(limit ?? maxCharacters, maxCharacters));

@@ -1,60 +1,85 @@
 import PQueue from "p-queue";
 import * as z from "zod";
 import { type Job, NonRetryableError, NotStarted } from "../../core/author/index.ts";
-import { Journal, LeaseLost, readNewest, type TaskLease } from "../../core/engine/index.ts";
+import { type ChildStart, Journal, LeaseLost, readNewest, type TaskLease } from "../../core/engine/index.ts";
 import {
   type DurablePromise,
   type JobRun,
-  type LineLog,
-  parentOf,
+  newestGeneration,
   type RemoteStore,
-  reasonOf,
   startJob,
 } from "../../core/jobs/index.ts";
 import {
-  endOf,
   localId,
+  PARENT_TAG,
   type PromiseRecord,
   type PromiseWatch,
-  type ResonateClient,
+  splitGeneration,
 } from "../../core/resonate/index.ts";
 
-/** How many child jobs this worker starts or gives up at once. */
+/** How many child jobs this worker starts or ends at once. */
 const MAX_CONCURRENT_REQUESTS = 32;
 
 const ignore = () => {};
 
 interface ChildJobsOptions {
-  client: ResonateClient;
   store: RemoteStore;
   watcher: PromiseWatch;
   namespace: string;
-  log: LineLog;
 }
 
-/** Starts jobs for durable functions, and gives them up when the function's own job is cancelled or times out. */
+/** Starts jobs for durable functions, and ends them if the function's own job ends without a result. */
 export class ChildJobs {
   readonly #options: ChildJobsOptions;
   readonly #requests = new PQueue({ concurrency: MAX_CONCURRENT_REQUESTS });
+  /** The newest start or end under way, by the promise ids of the parents and the names of the jobs without a generation. */
+  readonly #turns = new Map<string, Promise<unknown>>();
 
   constructor(options: ChildJobsOptions) {
     this.#options = options;
   }
 
   /** Starts a job on behalf of another. @throws {LeaseLost} @throws {NonRetryableError} */
-  async start({ promise, call, stop, log }: JobRun, job: Job, args: unknown): Promise<DurablePromise> {
-    // The child may store as many bytes of files.
-    const store = this.#options.store.onBehalfOf(promise.id, { storage: call.storage ?? 0 });
-    const child = await this.#requests.add(async () => {
-      if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
-      try {
-        return await startJob(store, job, job.args.parse(args), Date.now());
-      } catch (error) {
-        if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
-        throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
-      }
+  async start(run: JobRun, job: Job, args: unknown, options: ChildStart): Promise<DurablePromise> {
+    const { promise, stop } = run;
+    try {
+      const parsedArgs = job.args.parse(args);
+      const name = await job.name(parsedArgs);
+      const endsChildren = options.whenParentEnds !== "leave" && !job.shared;
+      return await this.#inTurn(promise.id, name, async () => {
+        if (endsChildren) await options.begin(name);
+        return this.#requests.add(async () => {
+          if (stop.signal.aborted) throw new LeaseLost("the job is no longer run here", { reason: "ended" });
+          return this.#create(run, job, parsedArgs, { ...options, endsChildren });
+        });
+      });
+    } catch (error) {
+      if (!(error instanceof NotStarted || error instanceof z.ZodError)) throw error;
+      throw new NonRetryableError(`${job.kind} was not started: ${error.message}`);
+    }
+  }
+
+  /** One after another: a start must not find a job that is about to end, and an end must not miss one that is about to start. */
+  #inTurn<T>(parent: string, name: string, request: () => Promise<T>): Promise<T> {
+    const key = `${parent} ${name}`;
+    const turn = (this.#turns.get(key) ?? Promise.resolve()).then(request);
+    const isOver = turn.then(ignore, ignore).then(() => {
+      if (this.#turns.get(key) === isOver) this.#turns.delete(key);
     });
-    if (child.note !== undefined) log.warn(child.note);
+    this.#turns.set(key, isOver);
+    return turn;
+  }
+
+  async #create(
+    { promise, call }: JobRun,
+    job: Job,
+    args: unknown,
+    { ifExists, endsChildren }: ChildStart & { endsChildren: boolean },
+  ): Promise<DurablePromise> {
+    // The child may store as many bytes of files.
+    const store = this.#options.store.onBehalfOf(promise.id, { storage: call.storage ?? 0, endsChildren });
+    const otherArguments = ifExists === "join" || job.otherArguments === "accept" ? "accept" : "refuse";
+    const child = await startJob(store, job, args, Date.now(), otherArguments);
     this.#options.watcher.noteCreated(child);
     return child;
   }
@@ -64,47 +89,61 @@ export class ChildJobs {
     await this.#options.store.onBehalfOf(parent).cancel(name);
   }
 
-  /** Gives up the children of a job if the job was cancelled or has timed out. */
-  async giveUpIfEnded(parent: string, children: readonly string[]): Promise<void> {
-    if (children.length === 0) return;
-    try {
-      const answer = await this.#options.client.send("promise.get", { id: parent }, { origin: parent });
-      if (answer.status === 200 && hasNoResult(answer.data.promise)) await this.#giveUp(parent, children);
-    } catch (error) {
-      this.#options.log.debug({ reason: reasonOf(error) }, "child jobs not given up");
-    }
+  /**
+   * Cancels a job if it ends with `parent`. `name`: with its generation, or without it if its start may not have ended.
+   * `isWhole`: whether later generations of the name end as well.
+   */
+  end(parent: string, name: string, isWhole = false): Promise<void> {
+    const { base, generation } = splitGeneration(name);
+    return this.#inTurn(parent, base, () =>
+      this.#requests.add(() => this.#end(parent, name, { base, generation, isWhole })),
+    );
   }
 
-  /** Gives up the children in a job's journal, which is read under `lease`; resolves with their number. */
-  async giveUpAll(parent: string, lease: TaskLease): Promise<number> {
+  async #end(
+    parent: string,
+    name: string,
+    { base, generation, isWhole }: { base: string; generation: number; isWhole: boolean },
+  ): Promise<void> {
+    const store = this.#options.store.onBehalfOf(parent);
+    const tag = localId(parent, this.#options.namespace);
+    const isChild = ({ record }: DurablePromise) => record.tags[PARENT_TAG] === tag;
+    let promise = await store.get(name);
+    if (promise && (isWhole || !isChild(promise)))
+      ({ promise } = await newestGeneration(store, base, promise, { generation }));
+    if (promise?.state === "pending" && isChild(promise)) await store.end(promise);
+  }
+
+  /** Cancels the jobs that end with a job which has ended, or is about to end. */
+  async endAll(parent: string, children: readonly string[]): Promise<void> {
+    await Promise.all([...new Set(children)].map((name) => this.end(parent, name, true)));
+  }
+
+  /** Ends the children in a job's journal, which is read under `lease`; resolves with their number. */
+  async endAllOf(parent: string, lease: TaskLease): Promise<number> {
     const journal = await readNewest(new Journal(), parent, (id) => lease.get(id));
-    const children = [...(journal.run?.children ?? []), ...journal.startedJobs];
-    await this.#giveUp(parent, children);
+    const children = [...(journal.run?.children ?? []), ...journal.children];
+    await this.endAll(parent, children);
     return children.length;
   }
 
   /**
-   * Whether a job's parent was cancelled or timed out and no other caller wants the job; if so, cancels the job. This catches
-   * jobs that are missing in the parent's journal: a worker that dies may leave no record of the last job that it started.
+   * Whether a job's parent has ended without a result; if so, cancels the job. This catches jobs that nobody else ends: the parent
+   * has timed out while no worker ran, or was cancelled while its worker started them.
    */
-  async isGivenUp(promise: PromiseRecord): Promise<boolean> {
+  async endIfParentHas(promise: PromiseRecord): Promise<boolean> {
     const { watcher, store, namespace } = this.#options;
-    const starter = parentOf(promise);
+    const starter = promise.tags[PARENT_TAG];
     if (starter === undefined) return false;
     const parent = namespace + starter;
     const ofParent = await watcher.watch(parent, false, ignore, promise.createdAt).catch(() => undefined);
     if (!ofParent || !hasNoResult(ofParent)) return false;
-    const cancelled = await store
-      .onBehalfOf(parent)
-      .cancel(localId(promise.id, namespace), true)
-      .catch(() => undefined);
+    const ofChild = store.onBehalfOf(parent);
+    const child = await ofChild.get(ofChild.names.nameIn(promise.id)).catch(ignore);
+    const cancelled = child && (await ofChild.end(child).catch(ignore));
     return cancelled?.promise.state === "rejected_canceled";
-  }
-
-  async #giveUp(parent: string, children: readonly string[]): Promise<void> {
-    const store = this.#options.store.onBehalfOf(parent);
-    await this.#requests.addAll([...new Set(children)].map((name) => () => store.cancel(name, true)));
   }
 }
 
-const hasNoResult = (promise: PromiseRecord) => /canceled|timedout/.test(endOf(promise));
+/** Whether a job has failed, was cancelled or has timed out. */
+const hasNoResult = ({ state }: PromiseRecord) => state.startsWith("rejected");

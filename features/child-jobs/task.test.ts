@@ -1,71 +1,50 @@
 import { expect, test, vi } from "vitest";
-import { LeaseLost } from "../../core/engine/job-lease.ts";
 import { Journal } from "../../core/engine/journal.ts";
 import type { Ending } from "../../core/jobs/task-feature.ts";
-import { encodeValue, STARTER_TAG } from "../../core/resonate/codec.ts";
+import { encodeValue } from "../../core/resonate/codec.ts";
 import { jobRun, jobTask } from "../../test/support/job-run.ts";
 import type { ChildJobs } from "./child-jobs.ts";
-import { childJobs, startsJobs } from "./task.ts";
+import { childJobs } from "./task.ts";
 
 const STORED = { state: "resolved" as const, param: {}, value: {}, tags: {}, timeoutAt: 9e12, createdAt: 0 };
 
-/** The jobs of a worker, of which `isGivenUp` tells whether a child was given up. */
-function scene({ isGivenUp = false } = {}) {
-  const jobs = {
-    isGivenUp: vi.fn(async () => isGivenUp),
-    giveUpIfEnded: vi.fn(async () => {}),
-    start: vi.fn(async (_run: unknown, { kind }: { kind: string }) => ({ id: `${kind}_1`, name: `${kind}_1` })),
-  };
-  const types: string[] = [];
-  const ofWorker = jobs as unknown as ChildJobs;
-  return {
-    jobs,
-    types,
-    feature: childJobs(ofWorker),
-    starts: startsJobs(ofWorker, async ({ type }) => void types.push(type)),
-  };
+/** The jobs of a worker; `ended`: whether the parent of a child has ended without a result. */
+function scene({ ended = false } = {}) {
+  const jobs = { endIfParentHas: vi.fn(async () => ended), endAll: vi.fn(async () => {}) };
+  return { jobs, feature: childJobs(jobs as unknown as ChildJobs) };
 }
 
-/** A journal whose records started these jobs. */
+/** A journal whose records began these starts; those with a generation have ended. */
 function journalOf(names: readonly string[]): Journal {
   const journal = new Journal();
-  for (const [i, value] of names.entries())
-    journal.add({ ...STORED, id: `tea_1:e${i + 1}`, param: encodeValue({ kind: "start", op: `${i}`, value }) }, i + 1);
+  const add = (event: object) => {
+    const n = journal.last + 1;
+    journal.add({ ...STORED, id: `tea_1:e${n}`, param: encodeValue(event) }, n);
+  };
+  for (const [op, name] of names.entries()) {
+    add({ kind: "begin", of: "start", op: `${op}`, at: 0, child: name.replace(/~\d+$/, "") });
+    if (name.includes("~")) add({ kind: "start", op: `${op}`, value: name });
+  }
   return journal;
 }
 
-test("only a job that another job started is checked for whether it was given up", async () => {
-  const { jobs, feature } = scene({ isGivenUp: true });
+test("a job whose parent has ended without a result is left", async () => {
   const next = async (): Promise<Ending> => "complete";
-  expect(await feature.task?.(jobTask(), next)).toBe("complete");
-  expect(jobs.isGivenUp).not.toHaveBeenCalled();
-  expect(await feature.task?.(jobTask({ promise: { tags: { [STARTER_TAG]: "cake_1" } } }), next)).toBe("left");
+  expect(await scene().feature.task?.(jobTask(), next)).toBe("complete");
+  expect(await scene({ ended: true }).feature.task?.(jobTask(), next)).toBe("left");
 });
 
-test("an execution that loses its lease gives up the jobs that it has started, in case that the job was cancelled", async () => {
-  const { jobs, types, feature, starts } = scene();
-  const { run } = jobRun();
-  const execute = async (): Promise<Ending> => {
-    await run.runtime.start({ kind: "cake" }, {});
-    throw new LeaseLost("the job was cancelled", { reason: "taken" });
-  };
-  const executing = feature.run?.(run, async () => (await starts.run?.(run, execute)) ?? "left");
-  await expect(executing).rejects.toThrow(LeaseLost);
-  expect(jobs.giveUpIfEnded).toHaveBeenCalledExactlyOnceWith("tea_1", ["cake_1"]);
-  expect(types).toEqual(["startsJob", "startedJob"]);
-});
-
-test("a job that fails because of its deadline gives up the jobs in its journal, and after another failure it leaves them", async () => {
+test("a job that fails ends its children first, also one whose start has no outcome, and one that completes leaves them", async () => {
   const { jobs, feature } = scene();
-  const { run } = jobRun({ memory: { journal: journalOf(["cake_1"]) } });
-  const failing = (error: Error) => async (): Promise<Ending> => {
-    run.end = { kind: "failed", error };
-    return "failed";
-  };
-  await feature.run?.(run, failing(new Error("no water")));
-  expect(jobs.giveUpIfEnded).not.toHaveBeenCalled();
-  await feature.run?.(run, failing(Object.assign(new Error("too late"), { name: "DeadlineExceeded" })));
-  expect(jobs.giveUpIfEnded).toHaveBeenCalledExactlyOnceWith("tea_1", ["cake_1"]);
+  const { run, ends } = jobRun({ memory: { journal: journalOf(["cake_1~2", "cake_2"]) } });
+  jobs.endAll.mockImplementation(async () => expect(ends).toEqual([]));
+  const complete = jobRun({ memory: run.memory });
+  await feature.run?.(complete.run, () => complete.run.conclude({ kind: "complete", value: 1 }));
+  expect(jobs.endAll).not.toHaveBeenCalled();
+  const end = { kind: "failed" as const, error: new Error("no water") };
+  await feature.run?.(run, () => run.conclude(end));
+  expect(jobs.endAll).toHaveBeenCalledExactlyOnceWith("tea_1", ["cake_1~2", "cake_2"]);
+  expect(ends).toEqual([end]);
 });
 
 test("the next run of a job gets the jobs that were not awaited, the newest hundred", async () => {
@@ -76,5 +55,4 @@ test("the next run of a job gets the jobs that were not awaited, the newest hund
   const next = { args: {}, version: 1, before: { emitted: 0, events: 0 }, children: [] };
   await feature.observe?.({ type: "nextRun", run, next });
   expect(next.children).toEqual(names.slice(49, 149));
-  expect(run.children).toEqual(next.children);
 });

@@ -1,47 +1,31 @@
 /** Jobs that durable functions start. */
 import type { Job } from "../../core/author/index.ts";
-import { LeaseLost } from "../../core/engine/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import { type JobRun, type NextRun, type Observe, parentOf } from "../../core/jobs/index.ts";
-import { isLate } from "../../core/resonate/index.ts";
+import { type JobRun, type NextRun, type Observe } from "../../core/jobs/index.ts";
 import type { ChildJobs } from "./child-jobs.ts";
 
 /**
- * How many jobs that earlier runs started and did not await are passed on to the next run, which gives them up if the job is
- * cancelled. Further ones are cancelled when they are next executed.
+ * How many jobs that earlier runs started and did not await are passed on to the next run, which ends them if the job ends
+ * without a result. Further ones are cancelled when they are next executed.
  */
 const MAX_CHILDREN_OF_EARLIER_RUNS = 100;
 
-declare module "../../core/jobs/task-feature.ts" {
-  interface JobRun {
-    /** The names of the jobs that this execution and earlier runs started. */
-    children?: string[];
-  }
-}
-
-/** Gives up the children of a job that is cancelled or times out, also if its worker dies. */
+/** Ends the children of a job that ends without a result, also if its worker dies. */
 export const childJobs = (jobs: ChildJobs): WorkerFeature => ({
   name: "child-jobs",
   async task({ promise, log }, next) {
-    const isGivenUp = parentOf(promise) !== undefined && (await jobs.isGivenUp(promise));
-    if (!isGivenUp) return next();
-    log.info({ reason: "the job that started it was cancelled" }, "job left");
+    if (!(await jobs.endIfParentHas(promise))) return next();
+    log.info({ reason: "the job that started it has ended without a result" }, "job left");
     return "left";
   },
-  async run(run, next) {
-    const { promise, memory } = run;
-    const children: string[] = [];
-    run.children = children;
-    try {
-      const ending = await next();
-      if (run.end?.kind === "failed" && isLate(run.end.error))
-        await jobs.giveUpIfEnded(promise.id, memory.journal.startedJobs);
-      return ending;
-    } catch (error) {
-      // The journal may lack the last child job, so those that this execution started are given up.
-      if (error instanceof LeaseLost) await jobs.giveUpIfEnded(promise.id, run.children);
-      throw error;
-    }
+  run(run, next) {
+    const conclude = run.conclude.bind(run);
+    // Comes first: if this process crashes before the job has failed, the next one ends the children again.
+    run.conclude = async (end) => {
+      if (end.kind === "failed") await jobs.endAll(run.promise.id, childrenOf(run));
+      return conclude(end);
+    };
+    return next();
   },
   observes: ["nextRun"],
   observe(event) {
@@ -53,28 +37,30 @@ export const childJobs = (jobs: ChildJobs): WorkerFeature => ({
 export const startsJobs = (jobs: ChildJobs, observe: Observe): WorkerFeature => ({
   name: "child-jobs",
   run(run, next) {
-    const { promise, runtime, stop } = run;
-    runtime.start = async (job, args) => {
+    const { promise, runtime } = run;
+    runtime.start = async (job, args, options) => {
       await observe({ type: "startsJob", run });
-      const child = await jobs.start(run, job as Job, args);
+      const child = await jobs.start(run, job as Job, args, options);
       void observe({ type: "startedJob", promise: child });
-      if (stop.signal.aborted) await jobs.giveUpIfEnded(promise.id, [child.name]);
-      run.children?.push(child.name);
       return child.name;
     };
     runtime.cancel = (name) => jobs.cancel(promise.id, name);
+    runtime.endChild = (name) => jobs.end(promise.id, name);
     return next();
   },
 });
 
+/** The names of the jobs that end with this one, in the order of their starts. */
+const childrenOf = ({ memory: { journal } }: JobRun): string[] => [
+  ...(journal.run?.children ?? []),
+  ...journal.children,
+];
+
 /** Passes the jobs of a run that it did not await on to the next run. */
 function passOnChildren(run: JobRun, next: NextRun): void {
-  const { journal } = run.memory;
-  const all = [...(journal.run?.children ?? []), ...journal.startedJobs];
-  const open = all.filter((name) => {
+  const open = childrenOf(run).filter((name) => {
     const id = run.runtime.promiseOf(name);
-    return id === undefined || !journal.settledElsewhere(id);
+    return id === undefined || !run.memory.journal.settledElsewhere(id);
   });
   next.children.push(...open.slice(-MAX_CHILDREN_OF_EARLIER_RUNS));
-  run.children = [...next.children];
 }

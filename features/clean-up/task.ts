@@ -52,8 +52,8 @@ interface CleanUpOptions {
   execute(run: JobRun): Promise<ExecutionEnd>;
   /** The features around each execution of a job's function, also in a clean-up. */
   features: readonly WorkerFeature[];
-  /** Cancels the jobs that a job started and nobody else wants; resolves with their number. */
-  giveUpChildren(job: string, lease: TaskLease): Promise<number>;
+  /** Cancels the jobs that a job started to end with it; resolves with their number. */
+  endChildren(job: string, lease: TaskLease): Promise<number>;
 }
 
 /** Executes the tasks that clean up after cancelled jobs. */
@@ -106,11 +106,11 @@ function cleansUp({ expectedAt, group, runs }: Job): boolean {
   return !expectedAt && group === undefined && runs !== "edge";
 }
 
-/** Gives up the child jobs of a cancelled job, and then executes its function's own clean-up. @throws {LeaseLost} */
+/** Cancels the child jobs of a cancelled job, and then executes its function's own clean-up. @throws {LeaseLost} */
 async function executeCleanUp(
   task: JobTask,
   execute: (run: JobRun) => Promise<Ending>,
-  { client, namespace, observe, leaseOn, find, prepare, hasCodeOf, giveUpChildren }: CleanUpOptions,
+  { client, namespace, observe, leaseOn, find, prepare, hasCodeOf, endChildren }: CleanUpOptions,
 ): Promise<Ending> {
   const { claim, log } = task;
   const id = task.promise.tags["resonate:parent"] ?? "";
@@ -120,7 +120,7 @@ async function executeCleanUp(
     await lease.fulfill("resolved", undefined);
     return "complete";
   }
-  log.debug({ jobs: await giveUpChildren(id, lease) }, "child jobs given up");
+  log.debug({ jobs: await endChildren(id, lease) }, "child jobs cancelled");
   const { func: kind = "" } = (decodeValue(promise.param) ?? {}) as Partial<JobCall>;
   const job = { promise, kind, name: localId(id, namespace) };
   const durationMs = (promise.settledAt ?? Date.now()) - promise.createdAt;

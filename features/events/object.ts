@@ -71,7 +71,7 @@ class ReadMeter implements Reader {
 interface EventPartOptions {
   sql: ObjectSql;
   record: ObjectRecord;
-  client: ResonateClient;
+  client: Reader;
   feeds: ProgressFeeds;
   namespace: string;
   /** The deployment's definitions. */

@@ -37,8 +37,8 @@ export interface OperateCalls {
   note(who: string, what: string, about: object): void;
   /** Notes a command of an operator, which makes several requests, once in the audit log. */
   command(who: string, what: string, about: object): void;
-  /** Notes a call of a caller in the audit log; of its parameters only the jobs and the question. */
-  noteCall(caller: string, what: string, params: object): void;
+  /** Notes a call of a caller in the audit log, and whether it was refused; of its parameters only the jobs and the question. */
+  noteCall(caller: string, what: string, params: object, isRefused?: boolean): void;
   overview(span: Span): Promise<Overview>;
   jobs(filter: Filter): Promise<FoundJobs | RefusedRequest>;
   preview(filter: Filter): Promise<Preview | RefusedRequest>;

@@ -13,7 +13,7 @@ export function operatorsObject(options: OperatingOptions): ObjectPart {
     settings: () => operating.settings(),
     note: (who, what, about) => operating.note(who, what, about),
     command: (who, what, about) => operating.command(who, what, about),
-    noteCall: (caller, what, params) => operating.noteCall(caller, what, params),
+    noteCall: (...call) => operating.noteCall(...call),
     overview: (span) => operating.overview(span),
     jobs: (filter) => operating.jobs(filter),
     preview: (filter) => operating.preview(filter),

@@ -137,7 +137,7 @@ export class Operating implements OperateCalls {
     if (last?.words !== words || now - last.at > MINUTE_MS) this.#tables.audit.note(who, what, about);
   }
 
-  noteCall(caller: string, what: string, params: object): void {
+  noteCall(caller: string, what: string, params: object, isRefused = false): void {
     const { arguments: args, taskId } = params as { arguments?: unknown; taskId?: unknown };
     const { job_names, job_name, question } = Object(args);
     const named = [job_names, job_name, taskId === undefined ? undefined : nameInTask(String(taskId))];
@@ -145,6 +145,7 @@ export class Operating implements OperateCalls {
     this.#tables.audit.noteCall(caller, what, {
       jobs: JSON.stringify(jobs).slice(0, MAX_PARAM_CHARACTERS),
       ...(question !== undefined && { question: String(question).slice(0, MAX_PARAM_CHARACTERS) }),
+      ...(isRefused && { refused: true }),
     });
   }
 

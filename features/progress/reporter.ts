@@ -129,7 +129,11 @@ export class Reporter {
     this.#writing = this.#writing.then(async () => {
       try {
         const { id, timeoutAt } = this.#promise;
-        this.#n ??= (await this.#feeds.newest(this.#promise)).n;
+        if (this.#n === undefined) {
+          const { n, entry: newest } = await this.#feeds.newest(this.#promise);
+          this.#n = n;
+          if (JSON.stringify(newest) === text) return;
+        }
         // A worker that had the job before may have written an entry even after its lease lapsed.
         while (!(await this.#feeds.write(id, this.#n + 1, entry, { timeoutAt, retryForMs: timeoutMs }))) this.#n += 1;
         this.#n += 1;

@@ -1,6 +1,8 @@
 /** Writes the progress feeds of the jobs that this worker executes. */
+import { VERSION_TAG } from "../../core/author/index.ts";
 import type { WorkerFeature } from "../../core/feature.ts";
-import type { ProgressFeeds } from "../../core/jobs/index.ts";
+import { kindIn, type LineLog, type ProgressFeeds } from "../../core/jobs/index.ts";
+import type { PromiseRecord } from "../../core/resonate/index.ts";
 import { type LastEntry, Reporter } from "./reporter.ts";
 
 declare module "../../core/jobs/task-feature.ts" {
@@ -15,11 +17,12 @@ declare module "../../core/jobs/task-feature.ts" {
 
 interface ProgressOptions {
   feeds: ProgressFeeds;
+  log: LineLog;
   /** For how long an entry with questions is tried. */
   questionTimeoutMs: number;
 }
 
-export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerFeature => ({
+export const progress = ({ feeds, log, questionTimeoutMs }: ProgressOptions): WorkerFeature => ({
   name: "progress",
   async task(task, next) {
     const reporter = new Reporter(feeds, task.promise, task.log, task.lease.version === 1);
@@ -50,6 +53,11 @@ export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerF
         memory.lastEntry = entry && { entry, version: lease.version };
         return;
       }
+      case "unhandled":
+        if (!event.isFirst) return;
+        return new Reporter(feeds, event.promise, log.child({ job: event.name }), false).blocked(
+          lackOfCode(event.promise),
+        );
       case "blocked":
         return event.task.reporter?.blocked(event.reason, event.by);
       case "ends":
@@ -57,3 +65,10 @@ export const progress = ({ feeds, questionTimeoutMs }: ProgressOptions): WorkerF
     }
   },
 });
+
+/** Why no worker can run a job, for readers of its feed. */
+function lackOfCode(promise: PromiseRecord): string {
+  const version = promise.tags[VERSION_TAG];
+  const what = `${kindIn(promise)}${version === undefined ? "" : `, version ${version}`}`;
+  return `a worker has no code for it (${what}): its implement(…) belongs to the functions of the worker`;
+}

@@ -30,6 +30,7 @@ import {
 } from "../../core/resonate/index.ts";
 import { callerJobs, check, type Tool, type ToolSchedule } from "../../core/tools/index.ts";
 import type { EdgeLog } from "../../functions/http/log.ts";
+import { whenOf } from "./form.ts";
 import { Schedule, schedule } from "./schedule.ts";
 import { lastBetween, nextAfter, problemIn, stamp } from "./times.ts";
 
@@ -317,10 +318,8 @@ const isOfDefinition = (name: string): boolean => name.startsWith(schedule.prefi
 
 /** The schedule of a tool's definition, with a hash of its content in its name. */
 async function specOf(tool: string, definition: ToolSchedule): Promise<Schedule> {
-  const { every, arguments: args = {}, missed = "skip", overlap = "skip", cron, timezone, at } = definition;
-  const all = { cron, timezone, at, ...(every !== undefined && { every: every / 1_000, from: 0 }) };
-  const when = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
-  const spec = { tool, arguments: args, when, missed, overlap };
+  const { arguments: args = {}, missed = "skip", overlap = "skip" } = definition;
+  const spec = { tool, arguments: args, when: whenOf(definition), missed, overlap };
   return { name: `${OF_DEFINITION}${tool}:${(await hashed(spec)).slice(0, 8)}`, ...spec };
 }
 

@@ -1,25 +1,12 @@
 /** When schedules fire. */
 import { CronExpressionParser } from "cron-parser";
-import * as z from "zod";
-import { MIN_INTERVAL_SECONDS } from "./min-interval.ts";
+import { problemInForm } from "./form.ts";
 import { MAX_DURATION_MS, type When } from "./schedule.ts";
 
 /** The most that clocks are changed by at once. */
 const MAX_CLOCK_CHANGE_MS = 2 * 3_600_000;
 
 const DAY_MS = 86_400_000;
-
-/** A local time that a calendar has. */
-const LocalTime = z.iso.datetime({ local: true });
-
-/** A local time, and its offset if it has one. */
-const AT_PATTERN = /^(.*?\d)(Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?$/s;
-
-/** `H`, for which the library takes a random value at each reading. Names of days have the letter too. */
-const RANDOM_PATTERN = /(?<![a-z])h(?![a-z])/i;
-
-/** The longest steps of a cron's fields, which begin anew each hour, day, month, year and week. */
-const MAX_STEPS = [60, 24, 31, 12, 7];
 
 /** The first firing after a time; undefined without one. Times are in milliseconds since the epoch. */
 export function nextAfter(when: When, after: number): number | undefined {
@@ -91,18 +78,9 @@ function expression({ cron = "", timezone: tz = "UTC" }: When, currentDate: numb
 
 /** What is wrong with a time, in words; undefined if nothing is. `isDefined`: it is a definition's, whose `at` may be past. */
 export function problemIn(when: When, now: number, isDefined = false): string | undefined {
-  const { cron, timezone, every, at } = when;
-  if ([cron, every, at].filter((one) => one !== undefined).length !== 1) return "give one of cron, every and at";
-  if (timezone !== undefined && every !== undefined) return "timezone: it belongs to cron, or to at without an offset";
-  try {
-    new Intl.DateTimeFormat("en", { timeZone: timezone ?? "UTC" });
-  } catch {
-    return `timezone: ${JSON.stringify(timezone)} is unknown. Accepted: an IANA name such as Europe/Zurich`;
-  }
-  if (every !== undefined && !(every >= MIN_INTERVAL_SECONDS))
-    return `every: must be ${MIN_INTERVAL_SECONDS} seconds or more`;
-  const problem = (cron !== undefined && problemInCron(cron)) || (at !== undefined && problemInAt(at, timezone));
-  if (problem) return problem;
+  const { cron, at } = when;
+  const problem = problemInForm(when);
+  if (problem !== undefined) return problem;
   try {
     const next = nextAfter(when, now);
     if (next === undefined && !isDefined) return "at: must be a time to come";
@@ -112,24 +90,6 @@ export function problemIn(when: When, now: number, isDefined = false): string | 
   } catch (error) {
     return `cron: ${(error as Error).message}`;
   }
-}
-
-function problemInCron(cron: string): string | undefined {
-  const fields = cron.trim().split(/\s+/);
-  if (fields.length !== 5) return "cron: must have five fields: minute, hour, day of the month, month, day of the week";
-  // The library takes such a step as one to the end of the field: every hour for every 90 minutes.
-  for (const [i, most] of MAX_STEPS.entries())
-    for (const [, step] of fields[i]?.matchAll(/\/(\d+)/g) ?? [])
-      if (Number(step) > most)
-        return `cron: a step of ${step} is over ${most}, the most of its field. Write every instead`;
-  return RANDOM_PATTERN.test(cron) ? "cron: H stands for no certain time. Write a number in its place" : undefined;
-}
-
-function problemInAt(at: string, timezone: string | undefined): string | undefined {
-  const [, local, offset] = AT_PATTERN.exec(at) ?? [];
-  if (!LocalTime.safeParse(local).success || (offset !== undefined) === (timezone !== undefined))
-    return "at: must be ISO 8601, either with an offset (2027-03-04T08:00:00+01:00) or a local time with timezone";
-  return undefined;
 }
 
 /** A time as part of a job's name. */

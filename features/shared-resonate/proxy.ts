@@ -2,8 +2,9 @@
  * Passes requests on to the Resonate object. The route is public, and all callers share the object, so only requests of workers
  * and operators reach it, judged by path, method, size and token. The object checks all of this again.
  */
+import * as z from "zod";
 import { keysOf } from "../../core/author/index.ts";
-import { fetchFrom, jsonOf, type ResonateNamespace, readBytes } from "../../core/resonate/index.ts";
+import { fetchFrom, jsonOf, NDJSON, type ResonateNamespace, readBytes } from "../../core/resonate/index.ts";
 import { bearerIn, holderOfToken, tokensIn } from "../../functions/auth/secret.ts";
 import type { RefusedTries } from "../../functions/http/refused-tries.ts";
 
@@ -109,17 +110,29 @@ export async function serveRows(
 ): Promise<Response> {
   const authorized = await authorizedIn(request, CALLERS, options.tokens);
   if (authorized instanceof Response) return authorized;
+  const query = [...new URL(request.url).searchParams];
+  const asked = Object.fromEntries(query);
+  const { data } = ROWS_QUERIES[request.method]?.safeParse(asked) ?? {};
+  if (!data || query.length > Object.keys(asked).length)
+    return Response.json({ refused: "The query does not fit." }, { status: 400 });
+  const { caller = "", after } = data;
   await noteCommand(request, CALLERS, options);
-  const query = new URL(request.url).searchParams;
   if (request.method === "POST") await rows.write((await authorized.json()) as never);
   else if (request.method === "DELETE") {
-    for (const key of await keysOf(query.get("caller") ?? "")) await rows.forget(key);
+    for (const key of await keysOf(caller)) await rows.forget(key);
   } else {
-    const page = await rows.read((JSON.parse(query.get("after") ?? "null") ?? undefined) as never);
+    const page = await rows.read(after as never);
     return Response.json({ ...page, isOwnServer });
   }
   return Response.json({});
 }
+
+/** What a request about callers' rows asks for. Others are refused: a misspelled one would remove the rows of another caller. */
+const ROWS_QUERIES: Readonly<Record<string, z.ZodType<{ caller?: string; after?: unknown }>>> = {
+  GET: z.strictObject({ after: z.string().transform(jsonOf).optional() }),
+  POST: z.strictObject({}),
+  DELETE: z.strictObject({ caller: z.string().min(1) }),
+};
 
 /** Notes which operator gives a command, before it is done. */
 async function noteCommand({ method, url, headers }: Request, path: string, { tokens, note }: ProxyOptions) {
@@ -133,14 +146,22 @@ async function noteCommand({ method, url, headers }: Request, path: string, { to
   await note(who ?? "operator", command, Object.fromEntries(details));
 }
 
-/** Notes a request of the protocol with an operator's token that changes a promise or a task, before it is done. */
+/** Notes the requests of the protocol with an operator's token that change a promise or a task, before they are done. */
 async function noteChange(request: Request, { tokens, note }: ProxyOptions) {
-  if (!note) return;
-  const { kind, head, data } = Object(jsonOf(await request.clone().text()));
-  if (typeof kind !== "string" || /\.(get|search)$/.test(kind)) return;
-  const who = await holderOfToken(String(head?.auth), tokensIn(tokens.OPERATOR_TOKENS));
-  if (who !== undefined)
-    await note(who, kind, { id: String(data?.id ?? data?.awaited ?? "").slice(0, MAX_ID_CHARACTERS) });
+  const operators = tokensIn(tokens.OPERATOR_TOKENS);
+  if (!note || operators.length === 0) return;
+  const text = await request.clone().text();
+  const isBatch = request.headers.get("content-type")?.startsWith(NDJSON);
+  const holders = new Map<string, string | undefined>();
+  for (const line of isBatch ? text.split("\n") : [text]) {
+    const { kind, head, data } = Object(jsonOf(line));
+    if (typeof kind !== "string" || /\.(get|search|read)$/.test(kind)) continue;
+    const auth = String(head?.auth);
+    if (!holders.has(auth)) holders.set(auth, await holderOfToken(auth, operators));
+    const who = holders.get(auth);
+    const id = String(data?.id ?? data?.awaited ?? "").slice(0, MAX_ID_CHARACTERS);
+    if (who !== undefined) await note(who, kind, { id });
+  }
 }
 
 const tooLarge = (maxBytes: number) => new Response(`A request may have ${maxBytes} bytes`, { status: 413 });

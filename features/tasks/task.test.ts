@@ -41,3 +41,14 @@ test("a running task is expected to live until its deadline", () => {
   const underWay = { ...job(undefined), state: "pending", settledAt: undefined };
   expect(ttl(underWay, 10 * DAY)).toBe(11 * DAY);
 });
+
+test.each([
+  [undefined, "Cancelled."],
+  [{ state: "pending", value: undefined }, "Cancelled. It is cleaning up."],
+  [{ state: "resolved", value: { steps: 2 } }, "Cancelled. It has cleaned up."],
+  [{ state: "rejected", value: new Error("no") }, "Cancelled. Its clean-up has failed."],
+])("a cancelled task says what its clean-up does: %j", (cleanup, message) => {
+  const promise = withoutFeed({ ...job(undefined), cleanup } as unknown as DurablePromise);
+  const context = { now: BEGAN, showsForms: false, retentionMs: DAY, page: undefined };
+  expect(detailedTask("an id", promise, context)).toMatchObject({ status: "cancelled", statusMessage: message });
+});

@@ -36,6 +36,7 @@ import {
   type PartialView,
   PROGRESS_INTERVAL_MS,
   type ToolContext,
+  viewOfOmitted,
   withMedia,
   withShortestTexts,
 } from "../../core/tools/index.ts";
@@ -161,6 +162,11 @@ class EndedJobs {
 
   /** Notes the view of a job, without the media that the answer has beside it. */
   #take(name: string, promise: DurablePromise | undefined, undecryptable?: PromiseRecord): JobView {
+    if (promise?.omitted !== undefined) {
+      const view = viewOf(name, promise);
+      this.#views.set(name, viewOfOmitted(view, promise.omitted));
+      return view;
+    }
     if (promise?.job.returnsToolResult) this.#toolResults.set(name, referringPart(promise));
     const isKnown = promise?.state === "resolved" && !partsIn(promise.value);
     const answer = isKnown

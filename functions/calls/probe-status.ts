@@ -24,12 +24,16 @@ import {
   MAX_ANSWER,
   noteOn,
   type Selection,
+  viewOfOmitted,
   viewOfRange,
 } from "../../core/tools/index.ts";
 import { alwaysListed, newerOf, partial_from, partialIn, partialRangeOf, referringResults } from "./job-views.ts";
 
 /** How many characters of stored arguments and results one call reads: of a hundred results of 100 KB each is read. */
 const MAX_READ_CHARACTERS = 16_000_000;
+
+/** How many characters of JSON a value may have that is read with its state, at once with those of other jobs. */
+const MAX_VALUE = 40_000;
 
 /** Which parts of results are wanted. The URIs of resources have the same parameters, but not all clients read resources. */
 const selection = {
@@ -54,20 +58,22 @@ export const probeStatus = builtInTool({
     const foreign = new Map<string, unknown>();
     const partial = partialRangeOf(partial_from, job_names.length);
     // Each result is cut to its largest size as soon as it is read: an isolate has no room for a hundred whole results.
-    const readCut = async (name: string) => {
-      const reading = readJob(store, name, selected, partial, signal);
+    const readCut = async (name: string, maxValue?: number) => {
+      const reading = readJob(store, name, selected, partial, signal, maxValue);
       const { promise, view: fullView } = await reading.catch((error): Awaited<typeof reading> => {
         const undecryptable = job_names.length > 1 ? undecryptableIn(error) : undefined;
         if (!undecryptable) throw error;
         return { view: undecryptableView(name, undecryptable) };
       });
-      if (promise?.job.returnsToolResult) foreign.set(name, referringPart(promise));
+      const omitted = selected.result === "none" ? undefined : promise?.omitted;
+      if (promise?.job.returnsToolResult && omitted === undefined) foreign.set(name, referringPart(promise));
       const { partial: partialResults, ...view } = fullView;
-      const job = cutToLimit(view, selected, MAX_ANSWER);
+      const job = omitted === undefined ? cutToLimit(view, selected, MAX_ANSWER) : viewOfOmitted(view, omitted);
       const characters = promise?.characters ?? 0;
-      return { characters, job: partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job };
+      const whole = partialResults ? { ...job, view: { ...job.view, partial: partialResults } } : job;
+      return { name, characters, isOmitted: omitted !== undefined, job: whole };
     };
-    const jobs = await new ReadRoom(MAX_READ_CHARACTERS).read(job_names, readCut, ({ characters }) => characters);
+    const jobs = await readInRoom(store, job_names, readCut);
     const { views, leftOut } = arrange(
       jobs.map(({ job }) => job),
       MAX_ANSWER,
@@ -80,6 +86,29 @@ export const probeStatus = builtInTool({
   },
 });
 
+interface ReadJob {
+  name: string;
+  characters: number;
+  isOmitted: boolean;
+}
+
+/** Reads jobs: first without their long values, if the server leaves these out, and then the long ones that there is room for. */
+async function readInRoom<Read extends ReadJob>(
+  store: RemoteStore,
+  names: readonly string[],
+  read: (name: string, maxValue?: number) => Promise<Read>,
+): Promise<Read[]> {
+  const room = new ReadRoom(MAX_READ_CHARACTERS);
+  const charactersOf = ({ characters }: Read) => characters;
+  const isBounded = () => store.client.readsMany() === true;
+  const maxValue = names.length > 1 ? MAX_VALUE : undefined;
+  const jobs = await room.read(names, (name) => read(name, maxValue), charactersOf, { isBounded });
+  const omitted = jobs.filter(({ isOmitted }) => isOmitted);
+  const whole = await room.read(omitted, ({ name }) => read(name), charactersOf);
+  const byJob = new Map(whole.map((job, i) => [omitted[i], job]));
+  return jobs.map((job) => byJob.get(job) ?? job);
+}
+
 /** A job with its view, which for a running job has its activity. */
 async function readJob(
   store: RemoteStore,
@@ -87,8 +116,9 @@ async function readJob(
   selected: Selection,
   range: PartialRange,
   signal: AbortSignal,
+  maxValue?: number,
 ): Promise<{ promise?: DurablePromise; view: JobView }> {
-  const promise = await store.get(name, signal);
+  const promise = await store.get(name, signal, maxValue);
   if (!promise) return { view: viewOf(name, promise) };
   const view = await viewOfRange(store, promise, selected, MAX_ANSWER, signal);
   if (promise.state !== "pending") {

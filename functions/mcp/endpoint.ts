@@ -31,11 +31,11 @@ export class McpEndpoint {
     const { parsed, weight } = body;
     const message = asMessage(parsed);
     if (!message) return this.#receive(request, parsed, weight, scope);
-    this.#note(message, scope);
     const method = this.#methods.get(message.method);
     const cost: RequestCost = { weight: 1, access: [], streams: false, ...method?.cost?.(message.params) };
     cost.weight = Math.max(cost.weight, weight);
-    return (await scope.checkLimits(cost)) ?? this.#answer(request, message, method, cost, scope);
+    const answer = async () => (await scope.checkLimits(cost)) ?? this.#answer(request, message, method, cost, scope);
+    return this.#note(message, scope, answer);
   }
 
   /** Answers a request: by its method's row in the table, or else by the SDK. */
@@ -79,22 +79,29 @@ export class McpEndpoint {
         ? new Response(null, { status: 202 })
         : (await this.#sdk())({ request, scope, parsedBody: parsed });
     }
-    this.#note(response, scope);
-    try {
-      await calls.explainOutage(response.take(scope, request.signal), request.signal);
-      return new Response(null, { status: 202 });
-    } catch (error) {
-      return invalidRequest((error as Error).message);
-    }
+    return this.#note(response, scope, async () => {
+      try {
+        await calls.explainOutage(response.take(scope, request.signal), request.signal);
+        return new Response(null, { status: 202 });
+      } catch (error) {
+        return invalidRequest((error as Error).message);
+      }
+    });
   }
 
-  /** Notes in the log line, and for features, what a request is. */
-  #note({ method, params }: Pick<Message, "method" | "params">, scope: RequestScope): void {
+  /** Answers a request, and notes in the log line, and for features, what it is. */
+  #note(
+    { method, params }: Pick<Message, "method" | "params">,
+    scope: RequestScope,
+    answer: () => Promise<Response>,
+  ): Promise<Response> {
     const { requestLog } = scope;
     const { calls, features } = this.#offer;
     requestLog.method = method;
     if (method === "tools/call" && calls.find(params.name)) requestLog.tool = String(params.name);
-    for (const feature of features) feature.note?.(requestLog.tool ?? method, params, scope);
+    const answered = answer();
+    for (const feature of features) feature.note?.(requestLog.tool ?? method, params, scope, answered);
+    return answered;
   }
 
   async #sdk() {

@@ -4,6 +4,7 @@
  * accepted here must be accepted by the SDK too, and mean the same there (`test/fuzz`).
  */
 import * as z from "zod";
+import { toBase64 } from "../../core/resonate/index.ts";
 import {
   abilitiesOf,
   CLIENT_CAPABILITIES,
@@ -135,5 +136,5 @@ export function withName(request: Request, { method, params: { taskId } }: Messa
 /** Text as a header's value, encoded where a header cannot hold it or would be read as something else. */
 function headerValue(text: string): string {
   if (/^[\x21-\x7e]*$/.test(text) && !text.startsWith("=?")) return text;
-  return `=?base64?${btoa(String.fromCharCode(...new TextEncoder().encode(text)))}?=`;
+  return `=?base64?${toBase64(text)}?=`;
 }

@@ -16,6 +16,7 @@ import {
   OPERATORS_ROLE,
   type Remote,
   ResonateClient,
+  BatchedReads,
 } from "../../core/resonate/index.ts";
 import { EVENT_ERROR_CODES } from "../../core/tools/index.ts";
 import { CallerList, type CallerListMethods } from "../../features/backup/list.ts";
@@ -57,6 +58,8 @@ interface Deployment {
   config: Config;
   env: object;
   client: ResonateClient;
+  /** Reads of promises that begin together are one request, if the server offers that. */
+  reads: BatchedReads;
   /** How many requests the client has sent. */
   requests(): number;
   /** Undefined if no objects are bound, as in an object that runs by itself. */
@@ -73,10 +76,12 @@ export function openObject(state: ObjectState, env: object): CallerObject {
   const onRequest = () => {
     requestCount += 1;
   };
+  const client = new ResonateClient({ ...endpointOf(config), timeout: ANSWER_TIMEOUT_MS, onRequest });
   const deployment: Deployment = {
     config,
     env,
-    client: new ResonateClient({ ...endpointOf(config), timeout: ANSWER_TIMEOUT_MS, onRequest }),
+    client,
+    reads: new BatchedReads(client),
     requests: () => requestCount,
     callers,
     operators: config.isOperated && callers ? () => callers.inRole<OperateCalls>(OPERATORS_ROLE) : undefined,
@@ -91,8 +96,8 @@ export function openObject(state: ObjectState, env: object): CallerObject {
 
 /** The parts of the object of one caller. */
 function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
-  const { config, env, client, operators } = deployment;
-  const feeds = new ProgressFeeds(client);
+  const { config, env, reads, operators } = deployment;
+  const feeds = new ProgressFeeds(reads);
   const pages = new Pages(config, {} as never);
   const refusalOf = refusalIn(deployment);
   const follow = (until: number, andFeeds: boolean) => watch.extend(until, andFeeds);
@@ -103,7 +108,7 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
   const events = new EventPart({
     sql: host.sql,
     record,
-    client,
+    client: reads,
     feeds,
     namespace: config.RESONATE_NAMESPACE,
     jobs: definitions.jobs,
@@ -139,11 +144,13 @@ function callerParts(host: RoleHost, deployment: Deployment): ObjectPart[] {
 }
 
 function recordIn(host: RoleHost, deployment: Deployment): JobRecord {
-  const { config, env, client, requests, callers } = deployment;
+  const { config, env, client, reads, requests, callers } = deployment;
   const list = () => callersIn(deployment).inRole<CallerListMethods>(CALLERS_ROLE);
   return new JobRecord({
     host,
     client,
+    reads,
+    areEndsReported: config.RESONATE !== undefined,
     namespace: config.RESONATE_NAMESPACE,
     requests,
     retentionMs: retentionOf(config.RETENTION_DAYS) ?? Number.POSITIVE_INFINITY,

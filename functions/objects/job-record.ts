@@ -49,6 +49,10 @@ export interface RecordMethods {
 interface JobRecordOptions {
   host: PartHost;
   client: ResonateClient;
+  /** Reads promises, together where it can. */
+  reads: Pick<ResonateClient, "call">;
+  /** Whether the Resonate server reports the ends of the caller's jobs. */
+  areEndsReported: boolean;
   namespace: string;
   /** How many requests to the Resonate server the object has sent. */
   requests(): number;
@@ -77,7 +81,7 @@ export class JobRecord implements ObjectPart, ObjectRecord {
   #requestsCharged = 0;
 
   constructor(options: JobRecordOptions) {
-    const { host, client, namespace, retentionMs, maxJobBytes } = options;
+    const { host, client, reads, namespace, retentionMs, maxJobBytes } = options;
     this.#options = options;
     this.jobs = new JobTable(host.sql, {
       refuse: (job) => firstOf(host.parts, (part) => part.refuse?.(job)),
@@ -90,7 +94,7 @@ export class JobRecord implements ObjectPart, ObjectRecord {
     });
     this.refresher = new JobRefresher({
       jobs: this.jobs,
-      client,
+      client: { call: reads.call, decodeRecord: (record) => client.decodeRecord(record) },
       retentionMs,
       maxJobBytes,
       key: () => this.key,
@@ -110,7 +114,8 @@ export class JobRecord implements ObjectPart, ObjectRecord {
     noteReports: (...args) => this.#noteReports(...args),
     list: async (key, query) => {
       await this.begin(key);
-      return this.jobs.list(query, this.#options.namespace.length + key.length);
+      const areEndsReported = this.#options.areEndsReported && key !== "";
+      return this.jobs.list(query, { nameAt: this.#options.namespace.length + key.length, areEndsReported });
     },
   };
 

@@ -67,6 +67,22 @@ test("a job that is started again after the retention takes its own bytes, and n
   expect(table.stored).toBe(1_000);
 });
 
+test("where ends are reported, a list by a status has none of the jobs that run, unless they are due for a look", () => {
+  const table = new JobTable(openTables([RECORD_TABLES]));
+  const reserve = (id: string, due: number) => {
+    const job = { id, kind: "timer", due, period: "", count: 0, labels: [], bytes: 0, settledAt: null };
+    table.reserve({ ...job, state: "pending", startedAt: 1 }, { jobs: 0, bytes: 0 }, 1);
+  };
+  for (let n = 0; n < 200; n++) reserve(`timer_${n}`, Date.now() + 3_600_000);
+  reserve("timer_overdue", Date.now() - 60_000);
+  const list = (areEndsReported: boolean, kind?: string) =>
+    table.list({ kind, state: "rejected", limit: 300 }, { areEndsReported }).map(({ id }) => id);
+  for (const kind of [undefined, "timer"]) {
+    expect(list(true, kind)).toEqual(["timer_overdue"]);
+    expect(list(false, kind).length).toBe(201);
+  }
+});
+
 /** A caller with 25,000 timers, of which only `timer_needle`, one of the oldest, still has its promise. */
 async function startMany() {
   const table = new JobTable(openTables([RECORD_TABLES]));
@@ -87,7 +103,7 @@ async function startMany() {
   const record = {
     list: async (query: ListQuery) => {
       asked.push(query.after?.startedAt);
-      return table.list(query, KEY.length);
+      return table.list(query, { nameAt: KEY.length });
     },
     note: async () => {},
     stored: async () => 0,
@@ -100,7 +116,7 @@ async function startMany() {
   const store = jobStore(endpoint, [timer as Job], {
     by: { key: KEY, requestId: "" },
     records: { limits: { jobs: 0, bytes: 0 }, of: () => record as never },
-    client: { call } as never,
+    client: { call, readsMany: () => false } as never,
   });
   const list = async (given: object) => {
     const context = { store, signal: AbortSignal.timeout(60_000) };

@@ -270,8 +270,14 @@ export class JobTable implements RecordedJobs {
     return this.#ids(where, now, before, now, limit);
   }
 
-  /** `nameAt`: the index in the ids at which names begin. The list of an unfinished search ends with a job that has `isSearchEnd`. */
-  list({ kind, state, after, search = "", limit }: ListQuery, nameAt = 0): ListedJob[] {
+  /**
+   * `nameAt`: the index in the ids at which names begin. `areEndsReported`: whether jobs are known to have ended when they have, except
+   * for those that are due for a look. The list of an unfinished search ends with a job that has `isSearchEnd`.
+   */
+  list(
+    { kind, state, after, search = "", limit }: ListQuery,
+    { nameAt = 0, areEndsReported = false }: { nameAt?: number; areEndsReported?: boolean } = {},
+  ): ListedJob[] {
     const words = wordsOf(search);
     // A row's text is made once for all words. No word has a space, so none is found across two names.
     const labels = "coalesce((SELECT group_concat(label, ' ') FROM labels WHERE job = id), '')";
@@ -279,15 +285,23 @@ export class JobTable implements RecordedJobs {
     const isFound = words.map(() => "instr(text, ?)").join(" AND ");
     const newest = "ORDER BY started_at DESC, id DESC LIMIT ?";
     const rowsIn = (inState?: string) => {
+      const isOther = inState !== state && areEndsReported;
       const where = [
         "(started_at, id) < (?, ?)",
         "hidden = 0",
         kind !== undefined && "kind = ?",
         inState && "state = ?",
+        isOther && `${NEXT_LOOK} <= ?`,
       ];
       const columns = "SELECT id, state, started_at";
       const jobs = `FROM jobs WHERE ${where.filter(Boolean).join(" AND ")} ${newest}`;
-      const all = [after?.startedAt ?? Number.MAX_VALUE, after?.id ?? "", kind, inState];
+      const all = [
+        after?.startedAt ?? Number.MAX_VALUE,
+        after?.id ?? "",
+        kind,
+        inState,
+        isOther ? Date.now() : undefined,
+      ];
       const values = all.filter((value) => value !== undefined);
       if (words.length === 0) return this.#sql.all(`${columns} ${jobs}`, ...values, limit).map(rowOf);
       const found = `SELECT * FROM (${columns}, ${text} ${jobs}) WHERE ${isFound} ${newest}`;

@@ -11,9 +11,10 @@
  */
 import { parsePollAddress } from "./poll-address.ts";
 import type { PollConnection, PollConnections } from "./poll-connections.ts";
-import type { Change } from "./records.ts";
+import { type Change, promiseRecord, type StoredPromise } from "./records.ts";
 import { RETRY_INTERVAL_MS } from "./state-machine.ts";
 import type { QueuePosition, TaskQueue, UnclaimedTask } from "./task-queue.ts";
+import { Watches } from "./watches.ts";
 
 /** The largest number of unclaimed tasks that one connection is sent. */
 const MAX_UNCLAIMED_TASKS = 10_000;
@@ -28,6 +29,7 @@ export class Dispatcher {
   readonly #onWorkerMissing: (group: string) => void;
   /** The connections that have received tasks, by the ids of the tasks. */
   readonly #receivers = new Map<string, PollConnection>();
+  readonly #watches = new Watches();
   /** How far the queue of each group has been read; undefined if it has been read to its end. */
   readonly #readUpTo = new Map<string, QueuePosition | undefined>();
 
@@ -56,12 +58,23 @@ export class Dispatcher {
         // A busy connection gets the news only when there is no other connection.
         const connection = this.#connections.find(address, ({ isBusy }) => !isBusy) ?? this.#connections.find(address);
         if (connection) this.#connections.send(connection, JSON.stringify(message));
-      }
+      } else if (change.kind === "watch") {
+        const connection = this.#connections.find(change.address);
+        if (connection) this.#watches.add(change.promise, connection);
+      } else if (change.kind === "promise" && change.promise.state !== "pending") this.#reportEnd(change.promise);
     }
     // A connection that had reached its limit may accept more.
     const hasRoomForPage = ({ unclaimedTasks, queue }: PollConnection) =>
       unclaimedTasks.size <= MAX_UNCLAIMED_TASKS - TASKS_PER_PAGE && queue.length === 0;
     return [...claimers].flatMap((connection) => (hasRoomForPage(connection) ? this.refill(connection) : []));
+  }
+
+  /** Reports the end of a promise to the connections that watch it. */
+  #reportEnd(promise: StoredPromise): void {
+    const connections = this.#watches.take(promise.id);
+    if (connections.length === 0) return;
+    const message = JSON.stringify({ kind: "unblock", head: {}, data: { promise: promiseRecord(promise) } });
+    for (const connection of connections) this.#connections.send(connection, message);
   }
 
   /** Sends a task to a connection at its address; false if no connection accepts it. */
@@ -84,9 +97,13 @@ export class Dispatcher {
     if (!position || !isBefore(position, task)) this.#readUpTo.set(group, { timer: task.timer, id: "" });
   }
 
-  /** Has the queue of the group read again from the start: some tasks may be addressed to this connection alone. */
-  onConnect(connection: PollConnection): void {
+  /**
+   * Has the queue of the group read again from the start: some tasks may be addressed to this connection alone. A connection
+   * that replaces another one takes over its watches.
+   */
+  onConnect(connection: PollConnection, previous: PollConnection | undefined): void {
     this.#readUpTo.set(connection.group, QUEUE_START);
+    if (previous) for (const promise of this.#watches.end(previous)) this.#watches.add(promise, connection);
   }
 
   /** Sends `connection` as many tasks of its group's queue as it accepts. Returns those that were parked or deferred. */
@@ -115,6 +132,7 @@ export class Dispatcher {
 
   /** Sends the unclaimed tasks of `connection`, which is closed, to other connections. */
   onDisconnect(connection: PollConnection): void {
+    this.#watches.end(connection);
     for (const task of connection.unclaimedTasks.values()) if (!this.#send(task)) this.#enqueue(task);
   }
 

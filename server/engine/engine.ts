@@ -3,6 +3,7 @@ import type { PromiseSearchReq, Request, ScheduleSearchReq, TaskSearchReq } from
 import { rootOf, splitGeneration } from "../../core/resonate/index.ts";
 import { acquireWithRecords } from "./acquired-records.ts";
 import { parsePollAddress } from "./poll-address.ts";
+import { type ReadRequest, readPromises } from "./read-promises.ts";
 import type { Change, Operation, Outcome, State } from "./records.ts";
 import { TransactionRolledBack } from "./sql.ts";
 import { carryOut, handleDue, RETRY_INTERVAL_MS, skip } from "./state-machine.ts";
@@ -17,7 +18,7 @@ interface ForgetRequest {
   head: { corrId: string; version: string; auth?: string };
   data: { id: string };
 }
-export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }> | ForgetRequest;
+export type EngineRequest = Exclude<Request, { kind: `debug.${string}` }> | ForgetRequest | ReadRequest;
 
 /** The result of one tick. Without changes and parked tasks, nothing was due. */
 interface Tick {
@@ -61,6 +62,7 @@ export class Engine {
       case "promise.forget":
         return { response: { kind: request.kind, head: this.#forget(request.data.id), data: {} }, changes: [] };
     }
+    if (request.kind === "promise.read") return readPromises(this.#store, now, request);
     const state = new WorkingSet(this.#store);
     const outcome =
       request.kind === "task.acquire" ? acquireWithRecords(state, now, request) : carryOut(state, now, request);

@@ -18,6 +18,8 @@ export class PollConnection {
   readonly queue: string[] = [];
   /** The tasks that the reader was sent and has not claimed, by id. */
   readonly unclaimedTasks = new Map<string, UnclaimedTask>();
+  /** The promises of whose ends the reader is to learn. */
+  readonly watchedPromises = new Set<string>();
   /** The sequence number, among the sends to all connections, of the last message to this one. */
   lastSend = 0;
   isClosed = false;

@@ -26,6 +26,8 @@ export type Change =
   | { kind: "schedule"; id: string }
   /** News of a settled promise for one listener. */
   | { kind: "unblock"; address: string; message: Extract<Message, { kind: "unblock" }> }
+  /** The connection at an address is to learn of the end of a promise. */
+  | { kind: "watch"; address: string; promise: string }
   /** A dispatch of a pending task, which is repeated at `timer` unless a worker claims the task. */
   | { kind: "execute"; address: string; task: { id: string; version: number }; timer: number };
 

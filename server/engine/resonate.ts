@@ -152,8 +152,8 @@ export class Resonate {
   connect(group: string, id: string, { isRunner = false } = {}): PollConnection | undefined {
     const previous = this.#connections.byId(group, id);
     const connection = this.#connections.open(group, id, isRunner);
+    if (connection) this.#dispatcher.onConnect(connection, previous);
     if (connection && previous) this.disconnect(previous);
-    if (connection) this.#dispatcher.onConnect(connection);
     return connection;
   }
 

@@ -74,6 +74,35 @@ export class Store {
     } as unknown as StoredPromise;
   }
 
+  /**
+   * A promise for readers alone, without callbacks and listeners. A value whose JSON has more than `maxValue` characters is left
+   * out except for its headers; `omittedCharacters` is then the length of its data.
+   */
+  head(id: string, maxValue?: number): { promise: StoredPromise; omittedCharacters?: number } | undefined {
+    // The value of a promise is ASCII, except for its headers.
+    const size = "length(CAST(value AS BLOB))";
+    const row = this.#one(
+      `SELECT id, state, param, tags, timeoutAt, createdAt, settledAt, ${size} AS size,
+              iif(${size} > ?2, NULL, value) AS value, iif(${size} > ?2, json_extract(value, '$.headers'), NULL) AS headers
+       FROM promises WHERE id = ?1`,
+      id,
+      maxValue ?? Number.MAX_SAFE_INTEGER,
+    );
+    if (!row) return undefined;
+    const { param, tags, size: bytes, value, headers, ...columns } = row;
+    const omitted = { ...(headers !== null && { headers: json<Record<string, string>>(headers) }) };
+    const promise = {
+      ...columns,
+      param: json(param),
+      value: value === null ? omitted : json(value),
+      tags: json(tags),
+      callbacks: NO_IDS,
+      listeners: NO_IDS,
+    } as unknown as StoredPromise;
+    if (value !== null) return { promise };
+    return { promise, omittedCharacters: Number(bytes) - sizeOf(JSON.stringify({ ...omitted, data: "" })) };
+  }
+
   task(id: string): Task | undefined {
     const row = this.#one("SELECT * FROM tasks WHERE id = ?", id);
     if (!row) return undefined;

@@ -40,14 +40,22 @@ const textsIn = (fields: object, names: readonly string[]): string[] =>
 
 function idsIn(data: unknown): string[] {
   if (typeof data !== "object" || data === null) return [];
-  const { action, actions, tasks, tags, promiseTags } = data as {
+  const {
+    action,
+    actions,
+    tasks,
+    tags,
+    promiseTags,
+    ids = [],
+  } = data as {
+    ids?: string[];
     action?: { data?: unknown };
     actions?: { data?: unknown }[];
     tasks?: [];
     tags?: object;
     promiseTags?: object;
   };
-  const ids = [...textsIn(data, ID_FIELDS), ...textsIn({ ...tags, ...promiseTags }, ID_TAGS)];
+  const named = [...ids, ...textsIn(data, ID_FIELDS), ...textsIn({ ...tags, ...promiseTags }, ID_TAGS)];
   const innerRequests = [action?.data, ...(actions ?? []).map(({ data }) => data), ...(tasks ?? [])];
-  return [...ids, ...innerRequests.flatMap(idsIn)];
+  return [...named, ...innerRequests.flatMap(idsIn)];
 }

@@ -49,6 +49,20 @@ test("an operator needs an operator's token: a worker's token is refused", async
   expect(await host.operate("GET", "usage")).toMatchObject({ status: 200, data: { requests: 9, size: 4_096 } });
 });
 
+test.each([
+  ["GET", "caller"],
+  ["POST", "caller?caller="],
+  ["POST", "caller?callers=ada"],
+  ["POST", "caller?caller=ada&caller=bob"],
+  ["POST", "rest?for=60"],
+  ["POST", "recover?at=2026-01-01"],
+  ["GET", "bucket?name=b"],
+  ["GET", "rows?from=1"],
+])("an operator's request that says more, less or else than its path knows is refused: %s %s", async (method, path) => {
+  expect((await host.operate(method, path)).status).toBe(400);
+  expect((await host.server.fetch(new Request("http://resonate/usage"))).status).toBe(200);
+});
+
 test("a paused server answers no request and handles no time-out until it is resumed", async () => {
   const timeoutAt = Date.now() + 1;
   await host.call("promise.create", promise("due", { timeoutAt }));

@@ -8,6 +8,27 @@ import type { Notes } from "./tables.ts";
 /** The path of an operator's requests, below that of requests from outside of the account. */
 export const OPERATE_PATH = "/operate/";
 
+/** The requests with their parameters. Others are refused: a misspelled one would change what is read, replaced or removed. */
+const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
+  "GET usage": [],
+  "POST rest": ["forever"],
+  "POST wake": [],
+  "GET rows": ["after"],
+  "POST rows": ["first"],
+  "GET key": [],
+  "POST key": [],
+  "POST bucket": ["name", "page", "after"],
+  "POST page": ["name", "page"],
+  "GET bucket": ["name", "page"],
+  "GET caller": ["caller"],
+  "POST caller": ["caller"],
+  "GET bookmark": ["time"],
+  "POST recover": ["bookmark", "time"],
+};
+
+/** Those that a request must have if its path takes them. */
+const REQUIRED = ["name", "page", "caller"];
+
 /** How long the server stays paused after an operator's last request. */
 const PAUSE_MS = 60_000;
 
@@ -58,7 +79,10 @@ export class Operator {
   /** Answers a request whose token has been checked; `path` is the part of its path after {@link OPERATE_PATH}. */
   async fetch(request: Request, path: string): Promise<Response> {
     const query = new URL(request.url).searchParams;
-    switch (`${request.method} ${path}`) {
+    const asked = `${request.method} ${path}`;
+    const problem = problemIn(query, PARAMETERS[asked]);
+    if (problem !== undefined) return refusal(400, problem);
+    switch (asked) {
       case "GET usage":
         return Response.json(this.#server.usage());
       case "POST rest":
@@ -178,6 +202,14 @@ export class Operator {
       return refusal(400, error instanceof Error ? error.message : String(error));
     }
   }
+}
+
+/** What is wrong with the parameters of a request that may have these; undefined if they fit. */
+function problemIn(query: URLSearchParams, known: readonly string[] = []): string | undefined {
+  const unknown = [...query.keys()].find((name) => !known.includes(name) || query.getAll(name).length > 1);
+  if (unknown !== undefined) return `${unknown} is no parameter of this request, or is there twice.`;
+  const missing = known.find((name) => REQUIRED.includes(name) && !query.get(name));
+  return missing && `${missing} is missing.`;
 }
 
 const position = (after: string | null): BackupPosition | undefined => (after === null ? undefined : JSON.parse(after));

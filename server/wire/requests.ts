@@ -6,6 +6,9 @@ import { isAddress } from "./addresses.ts";
 
 const TARGET_TAG = "resonate:target";
 
+/** The most promises that one request reads. */
+const MAX_READ_IDS = 100;
+
 const isText = (value: unknown) => typeof value === "string" && value.isWellFormed();
 const text = z.string().refine((value) => value.isWellFormed(), "must be valid Unicode");
 const required = (name: string) => text.min(1, `${name} is required`);
@@ -54,6 +57,11 @@ const operations: Record<EngineRequest["kind"], z.ZodType> = {
   "promise.create": create,
   "promise.settle": settle,
   "promise.forget": promise,
+  "promise.read": z.object({
+    ids: z.array(z.string()).min(1).max(MAX_READ_IDS),
+    address: optional(address("listener")),
+    maxValue: optional(z.int().min(0)),
+  }),
   "promise.register_callback": registration,
   "promise.register_listener": z.object({ awaited: required("Awaited promise ID"), address: address("listener") }),
   "promise.search": z.object({

@@ -55,6 +55,15 @@ test("a first wait for a pending promise writes a row and its index, and any oth
   expect(await wait()).toBe(0);
 });
 
+test("a wait for many promises at once writes nothing", async () => {
+  const server = connectTo(url, async () => {});
+  const ids = Array.from({ length: 100 }, (_, n) => `together_${n}`);
+  for (const id of ids) await server.call("promise.create", promise(id, { timeoutAt: Date.now() + 3_600_000 }));
+  const before = await rows();
+  await server.call("promise.read" as "promise.get", { ids, address: "poll://uni@edge/waiter" } as never);
+  expect((await rows()).written - before.written).toBe(0);
+});
+
 test("a gathering and a timer do not write more rows than documented", async () => {
   const month = await each(8, "weather_data", (n) => ({
     id: `weather_data_47.61_-122.3${n + 1}_2013_5`,

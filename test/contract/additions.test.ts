@@ -84,6 +84,78 @@ test("promise.forget removes all generations of a name, and none while one of th
   expect(await statuses()).toEqual(isEmbedded ? [404, 404, 404] : [200, 200, 200]);
 });
 
+describe("promise.read", () => {
+  // The types of the SDK lack this addition.
+  const read = (data: object) => server.call("promise.read" as "promise.get", data as never);
+  const settle = (id: string, length: number) =>
+    server.call("promise.settle", { id, state: "resolved", value: { headers: { h: "1" }, data: "A".repeat(length) } });
+
+  test("answers with several promises, and without values that are longer than wanted", async () => {
+    const [short, long, pending, none] = ["short", "long", "pending", "none"].map(unique) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    for (const id of [short, long, pending]) await server.call("promise.create", promise(id));
+    await settle(short, 100);
+    await settle(long, 200_000);
+    const { status, data } = await read({ ids: [long, none, short, pending], maxValue: 1_000 });
+    if (!isEmbedded) return expect(status).toBe(400);
+    expect(data.records).toMatchObject([
+      { id: long, state: "resolved", value: { headers: { h: "1" } }, omitted: 200_000 },
+      null,
+      { id: short, value: { headers: { h: "1" }, data: "A".repeat(100) } },
+      { id: pending, state: "pending" },
+    ]);
+    expect(data.records[0].value.data).toBeUndefined();
+    expect(data.records[2].omitted).toBeUndefined();
+    const whole = await server.call("promise.get", { id: long });
+    expect((await read({ ids: [long] })).data.records).toEqual([whole.data.promise]);
+  });
+
+  test("answers with the promises at the beginning if all are too large for one answer", async () => {
+    const ids = Array.from({ length: 6 }, () => unique("large"));
+    for (const id of ids) {
+      await server.call("promise.create", promise(id));
+      await settle(id, 1_000_000);
+    }
+    const { status, data } = await read({ ids });
+    if (!isEmbedded) return expect(status).toBe(400);
+    expect(data.records.length).toBeLessThan(6);
+    expect(data.records.map(({ id }: { id: string }) => id)).toEqual(ids.slice(0, data.records.length));
+  });
+
+  test("has the ends of pending promises pushed, also to a connection that replaces the one at the address", async () => {
+    if (!isEmbedded) return;
+    const group = unique("edge");
+    const ids = [unique("one"), unique("two"), unique("due")] as const;
+    const [one, two, due] = ids;
+    for (const id of [one, two]) await server.call("promise.create", promise(id));
+    const target = { group: unique("g"), timeoutAt: Date.now() + 1_500 };
+    await server.call("promise.create", promise(due, target));
+    const pushed: string[] = [];
+    const connect = async () => {
+      const end = new AbortController();
+      const connection = await fetch(`${server.url}/poll/${group}/reader`, { signal: end.signal });
+      const follow = async () => {
+        for await (const chunk of connection.body ?? []) pushed.push(new TextDecoder().decode(chunk as Uint8Array));
+      };
+      follow().catch(() => {});
+      return end;
+    };
+    await connect();
+    const { data } = await read({ ids, address: `poll://uni@${group}/reader` });
+    expect(data.records.map(({ state }: { state: string }) => state)).toEqual(["pending", "pending", "pending"]);
+    await settle(one, 10);
+    await until("the first end", () => pushed.join("").includes(one));
+    const second = await connect();
+    await settle(two, 10);
+    await until("the other ends", () => pushed.join("").includes(two) && pushed.join("").includes(due));
+    second.abort();
+  });
+});
+
 describe("requests on lines", () => {
   const post = (bodies: string[]) =>
     fetch(server.url, { method: "POST", headers: { "content-type": NDJSON }, body: bodies.join("\n") });

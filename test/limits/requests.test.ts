@@ -1,5 +1,6 @@
 /** The requests of a caller, however many and however large, are counted, bounded and logged, and disturb nobody else. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { pause } from "../../core/resonate/pacing/backoff.ts";
 import { until } from "../../testing/stack/program.ts";
 import { bearerBindings } from "../auth/support.ts";
 import { type Gate, startGate } from "../support/gate.ts";
@@ -178,6 +179,34 @@ test("a call takes up to 100 names, and a call with more is told so", async () =
   expect((await send(stack.url, { body: probe(100) })).messages[0].result.isError).toBeUndefined();
   const { messages } = await send(stack.url, { body: probe(101) });
   expect(messages[0].result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining("1 to 100") }] });
+});
+
+test("a call about a hundred running jobs reads and registers them with a few requests", async () => {
+  await using counted = await startGate(stack.resonate.url);
+  counted.release("promise.read");
+  await using edge = await serve({ RESONATE_URL: counted.url });
+  const timers = Array.from({ length: 100 }, (_, n) => `timer_many${n}`);
+  /** The calls to the Resonate server for one call of a tool. */
+  const callsFor = async (name: string, args: object) => {
+    const before = counted.calls.length;
+    const { messages } = await send(edge.url, { body: call(name, args) });
+    const kinds = counted.calls.slice(before).map(({ kind }) => kind);
+    return { result: messages.at(-1)?.result.structuredContent, kinds };
+  };
+  for (const name of timers) await callsFor("set_timer", { timer_name: name.slice("timer_".length), seconds: 3_600 });
+  // An isolate learns with its first call that the server reads several promises at once.
+  await callsFor("probe_status", { job_names: timers });
+
+  const probed = await callsFor("probe_status", { job_names: timers });
+  expect([probed.result.statuses.length, probed.kinds]).toEqual([100, ["promise.read"]]);
+  const awaited = await callsFor("await_result", { job_names: timers, timeout_seconds: 1 });
+  expect(awaited.result.running).toEqual(timers);
+  expect(awaited.kinds.length).toBeLessThanOrEqual(4);
+  expect(new Set(awaited.kinds)).toEqual(new Set(["promise.read"]));
+  const waiting = callsFor("await_result", { job_names: timers.slice(0, 2) });
+  await pause(500);
+  for (const name of timers.slice(0, 2)) await callsFor("cancel_job", { job_names: [name] });
+  expect(Object.keys((await waiting).result.errors)).toEqual(timers.slice(0, 2));
 });
 
 test("a request has at most 16 calls to the Resonate server in flight", async () => {

@@ -193,7 +193,8 @@ describe("scopes to read and to write", () => {
     const answer = { jsonrpc: "2.0", id: "state question", result: { action: "accept", content: {} } };
     for (const body of [write, start, cancel, answer]) expect((await as("mcp jobs:read", body)).status).toBe(403);
     const headers = { "mcp-protocol-version": "2026-07-28" };
-    for (const method of ["tasks/cancel", "tasks/update"]) {
+    // What a web hook delivers goes on after the token.
+    for (const method of ["tasks/cancel", "tasks/update", "events/subscribe", "events/unsubscribe"]) {
       const message = { jsonrpc: "2.0", id: 1, method, params: { taskId: "x" } };
       expect((await as("mcp jobs:read", message, { ...headers, "mcp-method": method })).status).toBe(403);
     }

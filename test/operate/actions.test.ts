@@ -153,6 +153,8 @@ test("the exported audit log has callers' cancellations and answers by job, and 
       .catch(() => undefined),
   );
   await ada().call("cancel_job", { job_names: ["timer_long"] });
+  const answer = { job_name: "timer_long", question: "none", answer: {} };
+  await expect(ada().call("answer_question", answer)).rejects.toThrow();
   const before = await operator.get("audit-log", { limit: "1" });
 
   Object.assign(bindings, bearerBindings({ ada: TOKENS.ada, bob: "newer-token-of-bob", dan: "static-token-of-dan" }));
@@ -182,6 +184,11 @@ test("the exported audit log has callers' cancellations and answers by job, and 
         about: { jobs: '["open_question_trailed"]', question: "colour" },
       }),
       expect.objectContaining({ who: "ada", what: "cancel_job", about: { jobs: '["timer_long"]' } }),
+      expect.objectContaining({
+        who: "ada",
+        what: "answer_question",
+        about: { jobs: '["timer_long"]', question: "none", refused: true },
+      }),
     ]),
   );
   const changed = entries.find(({ what }) => what === "callers changed");

@@ -63,7 +63,10 @@ export const answerTo = (name: string) =>
   name.startsWith("denied up to") ? { action: "decline" } : { action: "accept", content: { to: name } };
 export const sentTo = (path: string) => (/ never(#\d+)?$/.test(path) ? undefined : { sent: path });
 export const jobOf = (name: string): TreeEnd =>
-  name === "bad" ? { error: { name: "JobFailed", message: "it is bad" } } : { value: [name, 1] };
+  /^bad/.test(name) ? { error: { name: "JobFailed", message: "it is bad" } } : { value: [name, 1] };
+
+/** A clean-up starts jobs of its own: one that the function has started ends with a cancellation. */
+export const jobIn = (job: string, isCleanUp: boolean): string => (isCleanUp ? `${job} of a clean-up` : job);
 
 /** Runs a tree with outcomes in the order of `paths`. */
 export async function modelInOrder(
@@ -364,7 +367,7 @@ class Scope implements ContextCalls {
   }
 
   start(job: string, name: string): Promise<string> {
-    return this.#opened(this.#path(name), async () => ({ value: job })) as Promise<string>;
+    return this.#opened(this.#path(name), async () => ({ value: jobIn(job, this.#isShielded) })) as Promise<string>;
   }
 
   await(job: string): Promise<unknown> {

@@ -117,7 +117,7 @@ async function runOf({ trees }: Program, { attempt = 1, memo, ...how }: How): Pr
         const result = await runTree(trees[n] as ProgramTree, calls, machine, seen);
         if (n === trees.length - 1) return result;
         const { denied: _, ...grown } = calls.limits;
-        return ctx.continueAs({ n: n + 1, seen: result.seen, limits: grown });
+        return calls.continueAs({ n: n + 1, seen: result.seen, limits: grown });
       }) as unknown as Runnable;
     },
     {},
@@ -141,7 +141,9 @@ const isRefused = ({ outcome, error }: Run) =>
 
 /** The order of outcomes, completed from the records with the questions about budgets: an answer may lead to the next question. */
 function orderOf(order: readonly string[], records: TrialResult["records"]): string[] {
-  const undone = records.flatMap(({ event: { kind, op } }) => (kind === "step" && op.startsWith("undo/") ? op : []));
+  const undone = records.flatMap(({ event: { kind, op } }) =>
+    kind === "step" && /^undo\/(?!end )/.test(op) ? op : [],
+  );
   // A function that has returned hears nothing of a cancellation.
   const isCancelled = records.some(({ event }) => event.kind === "cancelled") && !order.includes(CANCELLED);
   const asked = records.flatMap(({ event: { kind, op } }) => (kind === "ask" && / up to /.test(op) ? op : []));
@@ -269,6 +271,7 @@ async function prove(program: Program, seed: number): Promise<void> {
     await add({ seed, timing: i % 4, deaths: someDeaths(i), isWarm: random() < 0.5 });
   }
   for (const [i, each] of runs.entries()) {
+    checkChildren(each);
     if (each.outcome === "blocked" || isRefused(each)) {
       const mayBe = breaks || !isSure || (trees.length > 1 && timed && STILL_OPEN.test(each.error?.message ?? ""));
       if (each.outcome === "blocked" && aloneAsEver) {
@@ -296,6 +299,25 @@ async function prove(program: Program, seed: number): Promise<void> {
   }
 }
 
+/** No child is alive after its parent failed or was cancelled, or after the branch or the item that started it was given up. */
+function checkChildren({ outcome, isCancelled, children, stateOf, records, plan }: Run): void {
+  const alive = children.filter((name) => stateOf(name) === "pending");
+  const about = `${alive} alive: ${plan}\n${JSON.stringify(records)}`;
+  if (outcome === "failed" || isCancelled) expect(alive, about).toEqual([]);
+  const begun = records.flatMap(({ event }) => (event.kind === "begin" && event.of === "start" ? [event] : []));
+  for (const { event } of outcome === "complete" ? records : []) {
+    if (event.kind !== "race") continue;
+    const isLost = ({ op }: { op: string }) =>
+      op.startsWith(`${event.op}/`) && !op.startsWith(`${event.op}/${event.winner}/`);
+    const lost = begun.filter((each) => isLost(each) && alive.includes(each.child));
+    const isWanted = (child: string) => begun.some((each) => each.child === child && !isLost(each));
+    expect(
+      lost.filter(({ child }) => !isWanted(child)),
+      about,
+    ).toEqual([]);
+  }
+}
+
 /** Runs jobs that are cancelled. The worker hears of it soon or late, or dies; the workers that clean up may die as well. */
 async function cancel(
   program: Program,
@@ -312,9 +334,10 @@ async function cancel(
     const each = await runOf(program, { seed, timing: i % 4, deaths, isWarm: random() < 0.5, cancel });
     const about = `cancelled: ${each.error?.message}\n${each.plan}\n${JSON.stringify(each.records)}`;
     if (each.outcome === "blocked") throw new Error(about);
+    checkChildren(each);
     const cancelledAt = each.records.findIndex(({ event }) => event.kind === "cancelled");
     const later = cancelledAt < 0 ? [] : each.records.slice(cancelledAt + 1).filter(({ event }) => hasEffects(event));
-    for (const { event } of later) expect(event.op, about).toMatch(/(^|\/)cleanup |^undo\//);
+    for (const { event } of later) expect(event.op, about).toMatch(/(^|\/)(cleanup|end) |^undo\//);
     if (!isRefused(each)) await compare(program, each);
     else if (!STILL_OPEN.test(each.error?.message ?? "")) throw new Error(about);
   }

@@ -1,5 +1,5 @@
-import { type Context, JobCancelled, type Question } from "../../core/author/context.ts";
-import { CANCELLED, pathsWithin } from "./model.ts";
+import { type Context, JobCancelled, type JobContext, type Question } from "../../core/author/context.ts";
+import { CANCELLED, jobIn, pathsWithin } from "./model.ts";
 import { BUDGET, type ContextCalls } from "./program.ts";
 
 const question: Question = { message: "?", requestedSchema: { type: "object", properties: {} } };
@@ -12,7 +12,16 @@ export class Traced implements ContextCalls {
   /** The known limits of budgets. A changed limit shows that a question about it was answered. */
   readonly limits: Record<string, number | "denied">;
 
-  constructor(ctx: Context, order: string[], limits: Record<string, number | "denied"> = {}, prefix = "") {
+  readonly #isShielded: boolean;
+
+  constructor(
+    ctx: Context,
+    order: string[],
+    limits: Record<string, number | "denied"> = {},
+    prefix = "",
+    isShielded = false,
+  ) {
+    this.#isShielded = isShielded;
     this.#ctx = ctx;
     this.#order = order;
     this.#path = pathsWithin(prefix);
@@ -30,7 +39,7 @@ export class Traced implements ContextCalls {
   await: ContextCalls["await"] = (job) => this.#noted(job, this.#ctx.await(job));
 
   start: ContextCalls["start"] = (job, name) => {
-    const startable = { kind: job, args: { parse: (value: unknown) => value } };
+    const startable = { kind: jobIn(job, this.#isShielded), args: { parse: (value: unknown) => value } };
     return this.#noted(
       name,
       this.#ctx.start(startable, {}, { name }).then((child) => child.name),
@@ -61,10 +70,21 @@ export class Traced implements ContextCalls {
 
   cleanup: ContextCalls["cleanup"] = (name, fn) => {
     const path = this.#path(name);
-    return this.#ctx.cleanup((ctx) => fn(new Traced(ctx, this.#order, this.limits, `${path}/`)), { name });
+    return this.#ctx.cleanup((ctx) => fn(new Traced(ctx, this.#order, this.limits, `${path}/`, true)), { name });
   };
 
-  onUndo: ContextCalls["onUndo"] = (name, fn) => this.#ctx.onUndo(name, fn);
+  onUndo: ContextCalls["onUndo"] = (name, fn) => {
+    try {
+      this.#ctx.onUndo(name, fn);
+    } catch (error) {
+      throw this.#refused(error);
+    }
+  };
+
+  continueAs = (args: unknown): Promise<never> =>
+    (this.#ctx as JobContext<unknown>).continueAs(args).catch((error: unknown) => {
+      throw this.#refused(error);
+    });
 
   all: ContextCalls["all"] = (name, count, concurrency, fn) => {
     const path = this.#path(name);
@@ -88,7 +108,7 @@ export class Traced implements ContextCalls {
   };
 
   #within(ctx: Context, path: string, key: string): Traced {
-    return new Traced(ctx, this.#order, this.limits, `${path}/${key}/`);
+    return new Traced(ctx, this.#order, this.limits, `${path}/${key}/`, this.#isShielded);
   }
 
   #noted<T>(name: string, promise: Promise<T>): Promise<T> {
@@ -96,6 +116,12 @@ export class Traced implements ContextCalls {
     const note = () => this.#order.push(path);
     promise.then(note, (error) => (error instanceof JobCancelled ? this.#cancelled() : note()));
     return promise;
+  }
+
+  /** Notes a cancellation that a call throws which waits for no outcome: it came before the newest outcome, that of a clean-up. */
+  #refused(error: unknown): unknown {
+    if (error instanceof JobCancelled && !this.#order.includes(CANCELLED)) this.#order.splice(-1, 0, CANCELLED);
+    return error;
   }
 
   /** Records the cancellation once, although it rejects all open calls. */

@@ -18,7 +18,7 @@ export interface Gate extends AsyncDisposable {
   hold(kind: string, options?: { of?: string; first?: number }): Promise<void>;
   /** Answers calls of a kind itself with the status from `decide`, as another version of the server may; undefined passes them on. */
   refuse(kind: string, decide: (data: Record<string, unknown>) => number | undefined): void;
-  /** Passes calls of a kind on again; those held back stay unanswered. */
+  /** Passes calls of a kind on, also of one that it held or refused; those held back stay unanswered. */
   release(kind: string): void;
   /** The number of calls held back so far. */
   readonly held: number;
@@ -50,7 +50,10 @@ interface Call {
 export async function startGate(target: string): Promise<Gate> {
   const lost = new Map<string, () => void>();
   const held = new Map<string, { of: string; first: number; resolve(): void }>();
-  const refusals = new Map<string, (data: Record<string, unknown>) => number | undefined>();
+  // Tests decide promise by promise. `release` passes requests on that read many, as the embedded server offers them.
+  const refusals = new Map<string, (data: Record<string, unknown>) => number | undefined>([
+    ["promise.read", () => 400],
+  ]);
   const calls: Call[] = [];
   const streams = new Set<ServerResponse>();
   const frozen = new Set<ServerResponse>();
@@ -129,7 +132,10 @@ export async function startGate(target: string): Promise<Gate> {
     loseAnswer: (kind) => new Promise((resolve) => lost.set(kind, resolve)),
     hold: (kind, { of = "", first = 0 } = {}) => new Promise((resolve) => held.set(kind, { of, first, resolve })),
     refuse: (kind, decide) => void refusals.set(kind, decide),
-    release: (kind) => void held.delete(kind),
+    release(kind) {
+      held.delete(kind);
+      refusals.delete(kind);
+    },
     calls,
     get held() {
       return heldBack;

@@ -121,7 +121,7 @@ test("a task that has already ended is pushed at once", async () => {
 });
 
 test("a subscription to tasks that do not exist ends at once", async () => {
-  await using subscription = await subscribe(stack.url, ["none", "A".repeat(900_000)]);
+  await using subscription = await subscribe(stack.url, ["none", "A".repeat(900_000), "日".repeat(100_000)]);
   await subscription.ended;
   expect(subscription.messages).toEqual([acknowledgement([]), expect.objectContaining({ id: "s" })]);
 });

@@ -1,5 +1,5 @@
 /** The plan of a trial: when its worker dies, and what its job depends on. */
-import type { Budgets, ErrorClass, EventDefinition, Question } from "../../core/author/index.ts";
+import type { Budgets, ErrorClass, EventDefinition, Question, StartOptions } from "../../core/author/index.ts";
 import type { JournalRecord } from "../../core/engine/index.ts";
 
 /** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
@@ -36,13 +36,16 @@ export interface Dependencies {
   isReal?: boolean;
   /** How long the job may take. Default: 10 years. */
   deadline?: number;
+  /** How many calls of `ctx` a run may make. */
+  maxCalls?: number;
   /** The answer to a question, and how long it takes. */
   answer?(name: string, question: Question | undefined): { after: number; answer: unknown } | undefined;
   /** The value sent to a callback, and how long that takes. */
   callback?(path: string): { after: number; value: unknown } | undefined;
   /** See {@link Runtime.nextArgs}. */
   nextArgs?(args: unknown): unknown;
-  nameOf?(job: { kind: string }, args: unknown): Promise<string>;
+  /** The name of another job that is started. @throws {NonRetryableError} if a worker would not start it */
+  nameOf?(job: { kind: string }, args: unknown, options: StartOptions): Promise<string>;
   /** The outcome of another job, and how long the job takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
   /** The records of the steps that an earlier attempt at the job has finished, by their paths. */

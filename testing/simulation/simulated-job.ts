@@ -54,7 +54,7 @@ interface Host {
   journal: Journal;
   send: Send;
   watch: Watch;
-  runtime: Pick<Runtime, "signal" | "start" | "cancel" | "promiseOf"> & Partial<Runtime>;
+  runtime: Pick<Runtime, "signal" | "start" | "cancel" | "endChild" | "promiseOf"> & Partial<Runtime>;
   /** Replaces the suspension of the task. */
   suspend?: (ids: readonly string[]) => Promise<boolean>;
 }
@@ -99,13 +99,19 @@ export async function execute(code: Runnable, args: unknown, leasedTask: LeasedT
     journal = await readNewest(new Journal(), JOB_NAME, (id) => lease.get(id));
   }
   lease.journal = journal;
+  const endChildren = async () => {
+    const children = new Set([...(journal.run?.children ?? []), ...journal.children]);
+    for (const child of children) await runtime.endChild(child);
+  };
+  if (cleansUp) await endChildren();
   const run = async (): Promise<JobEnd> => {
     const laterRun = journal.run;
     const runRuntime = laterRun ? runtimeOf(laterRun, runtime) : runtime;
     const end = await new Execution(code, laterRun ? laterRun.args : args, journal, lease, runRuntime).run();
     if (end.kind !== "continued") return end;
     if (cleansUp) return { kind: "complete", value: { next: end.args } };
-    journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.outputCounts, children: [] });
+    const children = [...(laterRun?.children ?? []), ...journal.children];
+    journal = await beginRun(journal, lease, { args: end.args, version: 1, before: end.outputCounts, children });
     lease.journal = journal;
     return run();
   };
@@ -117,6 +123,7 @@ export async function execute(code: Runnable, args: unknown, leasedTask: LeasedT
   );
   if (end.kind === "asleep") journal.version = task.version;
   if (end.kind === "complete") await lease.fulfill("resolved", end.value);
+  if (end.kind === "failed") await endChildren();
   if (end.kind === "failed") await lease.fulfill("rejected", fromStored(toStored(end.error)));
   return { end, journal };
 }
@@ -220,6 +227,7 @@ export class SimulatedJob {
       clock: this.clock,
       start: (job: { kind: string }) => this.startOther(job.kind),
       cancel: async (name: string) => void this.sim.settle(name, "rejected_canceled"),
+      endChild: async (name: string) => void this.sim.settle(name, "rejected_canceled"),
       promiseOf: (name: string) => (name === "" ? undefined : name),
       ...this.#runtime,
     };

@@ -1,5 +1,5 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
-import { toStored } from "../../core/author/index.ts";
+import { type Job, toStored } from "../../core/author/index.ts";
 import {
   type CallbackParam,
   type ExecutionEnd,
@@ -33,6 +33,8 @@ export interface TrialResult {
   runs: { seed: string; records: { n: number; event: JournalEntry }[] }[];
   /** Whether the job was cancelled. If so, the outcome is that of its clean-up. */
   isCancelled: boolean;
+  /** The names of the jobs that it started to end with it. */
+  children: readonly string[];
   /** The state of the promise of another job. */
   stateOf(job: string): PromiseRecord["state"] | undefined;
   /** In milliseconds of the simulated clock. */
@@ -42,7 +44,7 @@ export interface TrialResult {
 const TEN_YEARS_MS = 10 * 365 * 86_400_000;
 const MAX_EXECUTIONS = 20_000;
 
-/** How many calls of `ctx` a run of a job may make. The limit is low to report endless loops early. */
+/** How many calls of `ctx` a run of a job may make, unless its test says more. The limit is low to report endless loops early. */
 const MAX_CALLS = 1_000;
 
 /**
@@ -75,6 +77,8 @@ class Trial {
   /** The task that the worker executes: the job's own, or that of its clean-up. */
   #task = JOB_NAME;
   #cancelledAt = 0;
+  /** The names of the jobs that the job has started to end with it. */
+  readonly #children = new Set<string>();
 
   constructor(create: CreateFunction, args: unknown, dependencies: Dependencies, plan: Plan) {
     this.#create = create;
@@ -146,6 +150,7 @@ class Trial {
       clock: this.#clock.process(),
       journal: new Journal(),
       life: "alive",
+      turns: new Map(),
       exit: Promise.withResolvers(),
     };
   }
@@ -198,10 +203,19 @@ class Trial {
       events,
       ...(nextArgs && { nextArgs }),
       signal,
-      maxCalls: MAX_CALLS,
+      maxCalls: this.#dependencies.maxCalls ?? MAX_CALLS,
       ...(this.#onStep && { onStep: this.#onStep, awaitsSteps: true }),
       clock: worker.clock,
-      start: async (job, args) => this.#startJob((await nameOf?.(job, args)) ?? job.kind),
+      start: async (job, args, options) => {
+        const name = (await nameOf?.(job, args, options)) ?? job.kind;
+        const isChild = options.whenParentEnds !== "leave" && !(job as Partial<Job>).shared;
+        return inTurn(worker, name, async () => {
+          if (isChild) await options.begin(name);
+          return this.#point(worker, `the start of ${name}`, () => this.#startJob(name, isChild));
+        });
+      },
+      endChild: (name) =>
+        inTurn(worker, name, () => this.#point(worker, `the end of ${name}`, async () => this.#endChild(name))),
       cancel: async (name) => void this.#sim.settle(`other.${name}`, "rejected_canceled"),
       promiseOf: (name) => (name === "" ? undefined : `other.${name}`),
       steps: [
@@ -220,10 +234,21 @@ class Trial {
     };
   }
 
-  async #startJob(name: string): Promise<string> {
+  #endChild(name: string): void {
+    if (this.#children.has(name)) this.#sim.settle(`other.${name}`, "rejected_canceled");
+  }
+
+  async #startJob(name: string, isChild = false): Promise<string> {
     const id = `other.${name}`;
+    // A worker would start the next generation.
+    if (this.#children.has(name) && this.#sim.get(id)?.state === "rejected_canceled") this.#sim.forget(id);
     if (!this.#sim.get(id)) {
+      if (isChild) this.#children.add(name);
+      else this.#children.delete(name);
+      const isOrphan = isChild && this.#sim.get(JOB_NAME)?.state.startsWith("rejected");
       await this.#sim.start(id, {}, this.#clock.now() + TEN_YEARS_MS);
+      // A worker that executes it finds that the job which started it has ended.
+      if (isOrphan) this.#endChild(name);
       const outcome = this.#dependencies.job?.(name);
       if (outcome) {
         const { after, result, error } = outcome;
@@ -321,6 +346,7 @@ class Trial {
         records: recordsIn(this.#sim, i + 1),
       })),
       isCancelled: this.#task !== JOB_NAME,
+      children: [...this.#children],
       stateOf: (job) => this.#sim.get(`other.${job}`)?.state,
       duration: this.#clock.now() - CLOCK_START,
     };
@@ -335,9 +361,21 @@ interface Worker {
   journal: Journal;
   /** A dying worker's requests that are under way still arrive. */
   life: "alive" | "dying" | "dead";
+  /** The newest start or end of each other job. */
+  turns: Map<string, Promise<unknown>>;
   /** Resolves when the worker is dead, or another one has the job because of a cancellation. */
   exit: PromiseWithResolvers<"dead" | "replaced">;
   stop?: AbortController;
+}
+
+/** Starts and ends a job in the order in which that is requested, as a worker does. */
+function inTurn<T>({ turns }: Worker, name: string, request: () => Promise<T>): Promise<T> {
+  const turn = (turns.get(name) ?? Promise.resolve()).then(request);
+  turns.set(
+    name,
+    turn.catch(() => {}),
+  );
+  return turn;
 }
 
 /** The seed of a run's random values. */

@@ -41,7 +41,7 @@ interface JobRunsOptions {
 /** What all executions of a kind of job share. */
 type SharedRuntime = Pick<
   Runtime,
-  "nextArgs" | "errors" | "budget" | "events" | "env" | "steps" | "metrics" | "start" | "cancel"
+  "nextArgs" | "errors" | "budget" | "events" | "env" | "steps" | "metrics" | "start" | "cancel" | "endChild"
 >;
 
 const NO_METRICS: Metrics = { count() {}, observe() {} };
@@ -55,6 +55,7 @@ const WITHOUT_FEATURES = {
   metrics: NO_METRICS,
   start: noFeature("starts jobs"),
   cancel: noFeature("cancels jobs"),
+  endChild: noFeature("ends child jobs"),
 };
 
 export class JobRuns {

@@ -2,7 +2,7 @@
 
 import { type Implementation, NonRetryableError } from "../../core/author/index.ts";
 import { currentPass } from "../../core/engine/index.ts";
-import { type FailedJob, type LineLog, type RunnerNews, reasonOf, WorkerStats } from "../../core/jobs/index.ts";
+import { type FailedJob, kindIn, type LineLog, type RunnerNews, reasonOf, WorkerStats } from "../../core/jobs/index.ts";
 import {
   endpointOf,
   type LeaseRef,
@@ -147,7 +147,12 @@ export class RunnerServer {
       return undefined;
     });
     const taskFunction = promise && this.#parts.find(promise);
-    if (!taskFunction) this.#log.warn({ job: localId(sealed.id, this.#namespace), reason }, "job left alone");
+    if (!taskFunction) {
+      const name = localId(sealed.id, this.#namespace);
+      this.#log.warn({ job: name, reason }, "job left alone");
+      const kind = promise && kindIn(promise);
+      if (kind) await this.#parts.observe({ type: "unhandled", kind, name, promise, isFirst: true });
+    }
     return taskFunction;
   }
 }

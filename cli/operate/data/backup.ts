@@ -7,6 +7,7 @@ import { copyFiles, filesBeside, writeBackup } from "../../backup/backup-file.ts
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { filesIn } from "../../launcher/data-directory.ts";
+import { print } from "../../terminal/print.ts";
 
 const OPTIONS = {
   out: option("FILE", "a file that only you can read"),
@@ -35,10 +36,10 @@ export async function run(args: string[]): Promise<void> {
   if (out !== undefined) {
     const count = await writeBackup(out, server.head, server.pages());
     const hasFiles = url === undefined && (await replaceFiles(filesIn(options.data), filesBeside(out)));
-    console.log(hasFiles ? `Files of jobs are in ${filesBeside(out)}.` : WITHOUT_FILES);
+    print(hasFiles ? `Files of jobs are in ${filesBeside(out)}.` : WITHOUT_FILES);
     if (!hasFiles && existsSync(filesBeside(out)))
-      console.log(`${filesBeside(out)} stays as it is: it is of an earlier backup, or a copy of your own.`);
-    console.log(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
+      print(`${filesBeside(out)} stays as it is: it is of an earlier backup, or a copy of your own.`);
+    print(`${count} rows are in ${out}. It opens task ids and holds what jobs returned: keep it as a secret.`);
   } else if (url !== undefined) {
     const name = new Date().toISOString();
     const operator = new OperatorClient(url);
@@ -46,8 +47,8 @@ export async function run(args: string[]): Promise<void> {
     for await (const rows of operator.callerRowPages())
       await operator.ask("POST", "page", { name, page: `callers/${n++}` }, JSON.stringify(rows));
     const pages = n + (await writePages(operator, name));
-    console.log(WITHOUT_FILES);
-    console.log(`${pages} pages are in the bucket, under ${name}.`);
+    print(WITHOUT_FILES);
+    print(`${pages} pages are in the bucket, under ${name}.`);
   }
 }
 

@@ -10,6 +10,7 @@ import { NodeSql } from "../../../server/node/node-sql.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { DATA, databaseIn } from "../../launcher/data-directory.ts";
+import { print } from "../../terminal/print.ts";
 import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
 const OPTIONS = {
@@ -119,9 +120,9 @@ export async function run(args: string[]): Promise<void> {
     throw new WrongArguments("One of --sqlite, --postgres, --data and --url says where the jobs are.");
   if (url !== undefined && namespace !== "") throw new WrongArguments("The deployment knows its own namespace.");
   const owner = { caller, namespace };
-  if (postgres) return console.log(await postgresScript(owner, apply));
+  if (postgres) return print(await postgresScript(owner, apply));
   const count = await (url === undefined
     ? forget(owner, values, apply)
     : forgetDeployed(new OperatorClient(url), caller, apply));
-  console.log(`${count} promises ${apply ? "were removed." : "of this caller: nothing was removed. Add --apply."}`);
+  print(`${count} promises ${apply ? "were removed." : "of this caller: nothing was removed. Add --apply."}`);
 }

@@ -12,6 +12,7 @@ import { moveRows } from "../../backup/move-rows.ts";
 import { OperatorClient } from "../../backup/operator-client.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { commandLine, readProject } from "../../project.ts";
+import { print } from "../../terminal/print.ts";
 
 const OPTIONS = {
   to: option("URL", "the new server"),
@@ -47,7 +48,7 @@ export async function run(args: string[]): Promise<void> {
   if (options.undo) {
     if (options.url === undefined) throw new WrongArguments("--undo needs the deployment's --url.");
     await using _server = await openServer(options); // disposing of it resumes the server
-    return console.log("It continues.");
+    return print("It continues.");
   }
   if (options.to === undefined && from !== undefined && options.url !== undefined)
     return moveCallers(from, new OperatorClient(options.url));
@@ -72,15 +73,15 @@ export async function run(args: string[]): Promise<void> {
     `TASK_KEY=${key ?? randomBytes(32).toString("hex")}`,
   ];
   await writeFile(settings, `${lines.join("\n")}\n`, { mode: 0o600 });
-  console.log(`Moved to ${url}: ${ended} promises that had ended, ${pending} that wait, ${running} jobs that run.`);
-  if (schedules > 0) console.log(`${schedules} schedules were not moved: make them there.`);
-  console.log(`\nHave the edge use it: ${commandLine(readProject(), "deploy", `--secrets-file ${settings}`)}`);
-  console.log("and start workers with its RESONATE_URL.");
+  print(`Moved to ${url}: ${ended} promises that had ended, ${pending} that wait, ${running} jobs that run.`);
+  if (schedules > 0) print(`${schedules} schedules were not moved: make them there.`);
+  print(`\nHave the edge use it: ${commandLine(readProject(), "deploy", `--secrets-file ${settings}`)}`);
+  print("and start workers with its RESONATE_URL.");
   if (options.url === undefined)
-    console.log(
+    print(
       `Then take callers' events and subscriptions to that edge: ${commandLine(readProject(), "move", `--from ${file} --url URL`)}`,
     );
-  console.log("Then remove that file.");
+  print("Then remove that file.");
 }
 
 /** Writes the whole state to a file, and keeps the server paused from then on. Returns the file. */
@@ -89,7 +90,7 @@ async function takeAll(from: { url?: string | undefined; data: string }): Promis
   await using server = await openServer(from);
   await writeBackup(file, server.head, server.pages());
   await server.retire();
-  console.log(`The previous state is also in ${file}; remove it when all is well.`);
+  print(`The previous state is also in ${file}; remove it when all is well.`);
   return file;
 }
 
@@ -103,7 +104,7 @@ async function moveCallers(file: string, edge: OperatorClient): Promise<void> {
     await edge.putCallerRows(rows);
     count += rows.length;
   }
-  console.log(`${count} rows of callers were moved.`);
+  print(`${count} rows of callers were moved.`);
 }
 
 async function* callersIn(file: string): AsyncGenerator<CallerRow> {

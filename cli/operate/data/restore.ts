@@ -6,6 +6,7 @@ import { copyFiles, filesBeside, type Line, readBackup, readHead } from "../../b
 import { OperatorClient, Refused } from "../../backup/operator-client.ts";
 import { openServer, SOURCE_OPTIONS } from "../../backup/paused-server.ts";
 import { filesIn } from "../../launcher/data-directory.ts";
+import { print } from "../../terminal/print.ts";
 
 const OPTIONS = {
   from: option("FILE", "a file from `backup --out`"),
@@ -35,7 +36,7 @@ export async function run(args: string[]): Promise<void> {
   if (url !== undefined && (time !== undefined || bookmark !== undefined)) {
     const to: Record<string, string> = time === undefined ? { bookmark: bookmark ?? "" } : { time };
     const { undo } = await new OperatorClient(url).ask("POST", "recover", to);
-    console.log(`It is restored. To undo this: --bookmark ${undo}`);
+    print(`It is restored. To undo this: --bookmark ${undo}`);
     return;
   }
   const backup =
@@ -45,14 +46,14 @@ export async function run(args: string[]): Promise<void> {
   await using server = await openServer(options, true);
   const count = await server.restore(backup.head, backup.rows);
   if (from !== undefined) await restoreFiles(filesBeside(from), url === undefined ? options.data : undefined);
-  console.log(`${count} rows were restored. Jobs that were running continue where they were.`);
+  print(`${count} rows were restored. Jobs that were running continue where they were.`);
 }
 
 /** Restores the files of jobs beside a backup into the data directory. A deployment keeps its files elsewhere. */
 async function restoreFiles(beside: string, data: string | undefined): Promise<void> {
   if (data !== undefined) await copyFiles(beside, filesIn(data));
   else if (existsSync(beside))
-    console.log(`Files of jobs are in ${beside}: copy them to the deployment's folder or bucket (FILES_URL).`);
+    print(`Files of jobs are in ${beside}: copy them to the deployment's folder or bucket (FILES_URL).`);
 }
 
 async function inBucket(operator: OperatorClient, name: string) {

@@ -13,6 +13,7 @@ import {
   SUPPORTED_RELEASE,
 } from "../../../core/resonate/index.ts";
 import { flag, option, optionOr, usageOf, WrongArguments } from "../../arguments.ts";
+import { print } from "../../terminal/print.ts";
 import { BATCH_SIZE, checkPostgres, checkSqlite, outcome, quote, removal, removeSqlite } from "./database.ts";
 
 const DAY_MS = 86_400_000;
@@ -117,10 +118,10 @@ export async function run(args: string[]): Promise<void> {
   if (!(days > 0) || (values.sqlite === undefined) !== values.postgres)
     throw new WrongArguments("Give --days, a number above 0, and --sqlite FILE or --postgres.");
   const retention = { days, namespace: values.namespace, now: Date.now() };
-  if (values.sqlite === undefined) return console.log(postgresScript(retention, values.apply));
+  if (values.sqlite === undefined) return print(postgresScript(retention, values.apply));
   const { jobs, promises, bookkeeping } = retainSqlite(values.sqlite, retention, values.apply);
   const what = `${jobs} jobs (${promises} promises) and ${bookkeeping} records that limited jobs`;
-  console.log(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
+  print(`${what}${values.apply ? " were removed." : ": nothing was removed. Add --apply."}`);
 }
 
 /** SQL that extracts the parts of ids. SQLite has no regular expressions, but user-defined functions. */

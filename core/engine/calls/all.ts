@@ -2,6 +2,7 @@
 import { type AllOptions, type Context, NondeterminismError } from "../../author/context.ts";
 import type { Command } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
+import { endChildren } from "./start.ts";
 
 type ItemFunction<Item, T> = (ctx: Context, item: Item, index: number) => Promise<T>;
 
@@ -120,6 +121,8 @@ class ItemGroup<Item, T> {
     this.#scope.checkEnd("ctx.all: the function of an item");
     this.#group.abandon();
     this.#reportGivenUp(error, [...this.#open]);
+    const within = this.#scope.shielded(`${this.#command.path}/`, this.#scope);
+    for (const key of this.#open) void endChildren(within, this.#group.within(key).path);
     this.#scope.settle(this.#command, () => this.#command.reject(error));
   }
 

@@ -4,6 +4,7 @@ import { sourceLine } from "../../author/source-line.ts";
 import { type Command, escapeName } from "../replay/commands/commands.ts";
 import type { Undo } from "../replay/function-pass.ts";
 import { checkFunction, MAX_JOB_NAME_LENGTH, type Scope } from "./scope.ts";
+import { endChildren } from "./start.ts";
 import { step } from "./step.ts";
 
 export function cleanup<T>(
@@ -51,6 +52,8 @@ export async function undoAll(root: Scope, error: unknown): Promise<void> {
   root.abandon();
   const scope = root.shielded("undo/");
   const failures: string[] = [];
+  // They must not go on with what is undone.
+  await endChildren(scope, "");
   for (let undo = undos.pop(); undo; undo = undos.pop()) {
     const { name, fn, options } = undo;
     await step(scope, name, fn, options, MAX_JOB_NAME_LENGTH).catch((failure) => {

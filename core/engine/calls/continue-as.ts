@@ -15,8 +15,8 @@ export function continueAs(scope: Scope, args: unknown): Promise<never> {
     checkContinuation(scope);
     const stored = storable(args, "ctx.continueAs");
     pass.next = { args: runtime.nextArgs ? outside(() => runtime.nextArgs?.(stored)) : stored };
-    // Only sleeps and awaits are left, and nothing waits for them any more.
-    for (const command of [...commands.open]) commands.close(command);
+    // Only sleeps and awaits are left, which nothing waits for any more, and what ends jobs of branches.
+    for (const command of [...commands.open]) if (!command.isShielded) commands.close(command);
   } catch (error) {
     pass.ruleBroken(error instanceof Error ? error.message : String(error));
   }
@@ -30,7 +30,7 @@ function checkContinuation(scope: Scope): void {
   const call = `ctx.continueAs${sourceLine()}`;
   if (scope.parent) throw new NondeterminismError(`${call}: an item or a branch cannot end the run. ${LAST_CALL}`);
   if (pass.next) throw new NondeterminismError(`${call} was called twice: the first ends the run. ${LAST_CALL}`);
-  const beside = [...commands.open].find(({ kind }) => kind !== "sleep" && kind !== "await");
+  const beside = [...commands.open].find(({ kind, isShielded }) => kind !== "sleep" && kind !== "await" && !isShielded);
   if (beside)
     throw new NondeterminismError(
       `${call}: ${beside.kind} "${beside.path}" is still open. Await it before. ${LAST_CALL}`,

@@ -3,6 +3,7 @@ import { type Context, NondeterminismError, TimeoutError, type Winner } from "..
 import { durationInWords } from "../clock.ts";
 import { type Command, isCancellationOrDeadline } from "../replay/commands/commands.ts";
 import type { Scope } from "./scope.ts";
+import { endChildren } from "./start.ts";
 
 type Branches = Record<string, (ctx: Context) => Promise<unknown>>;
 
@@ -92,6 +93,17 @@ class BranchGroup {
     this.#kind = kind;
     this.#scopes = new Map(keys.map((key) => [key, group.within(key)]));
     this.#open = keys.length;
+    const { resolve, reject } = command;
+    command.resolve = (value) => this.#settled(() => resolve(value));
+    command.reject = (error) => this.#settled(() => reject(error));
+  }
+
+  /** The jobs of the branches that have lost end once that is recorded. */
+  #settled(settle: () => void): void {
+    const command = this.#command;
+    const within = this.#scope.shielded(`${command.path}/`, this.#scope);
+    for (const [key, { path }] of this.#scopes) if (key !== command.winner?.key) void endChildren(within, path);
+    settle();
   }
 
   run(branches: Branches): void {

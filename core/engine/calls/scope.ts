@@ -5,6 +5,7 @@ import { UnstorableValue } from "../../author/values.ts";
 import type { Clock } from "../clock.ts";
 import { outside } from "../guard/guard.ts";
 import type { Lease } from "../job-lease.ts";
+import type { JournalWriter } from "../journal-writer.ts";
 import { type Command, type CommandKind, type Commands, escapeName, Outcome } from "../replay/commands/commands.ts";
 import type { Spending } from "../replay/commands/spending.ts";
 import { ADVICE_ON_ENDLESS_LOOPS, AFTER_FOREIGN_AWAIT } from "../replay/determinism.ts";
@@ -22,6 +23,7 @@ export interface ScopeParts {
   readonly lease: Lease;
   readonly pass: FunctionPass;
   readonly report: StateReport;
+  readonly writer: Pick<JournalWriter, "post">;
   /** Undefined for a job without a budget. */
   readonly spending: Spending | undefined;
   readonly runtime: Runtime;

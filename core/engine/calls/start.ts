@@ -4,6 +4,7 @@ import {
   NondeterminismError,
   SECOND,
   type Startable,
+  type StartOptions,
   type StepOptions,
 } from "../../author/context.ts";
 import type { Command } from "../replay/commands/commands.ts";
@@ -17,7 +18,7 @@ export function start<Args, Result>(
   scope: Scope,
   definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
   args: Args,
-  { name }: { name?: string } = {},
+  options: StartOptions = {},
 ): Promise<ChildJob<Result>> {
   const job = definition && "job" in definition ? definition.job : definition;
   const prepare = (command: Command) => {
@@ -26,12 +27,41 @@ export function start<Args, Result>(
         "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
       );
     }
-    const fn = () => scope.parts.runtime.start(job, args);
+    const { whenParentEnds = "cancel" } = options;
+    if (whenParentEnds !== "cancel" && whenParentEnds !== "leave")
+      throw new NondeterminismError(`ctx.start: whenParentEnds is ${whenParentEnds}; it is "cancel" or "leave"`);
+    const begin = (child: string) => beginChild(scope, command, child);
+    // What a clean-up starts is for the time after the job's end.
+    const policy = scope.isShielded ? "leave" : whenParentEnds;
+    const fn = () => scope.parts.runtime.start(job, args, { ...options, whenParentEnds: policy, begin });
     command.work = { do: "attempt", fn, options: REQUEST_OPTIONS };
   };
-  return scope.issue("start", name ?? `start ${job?.kind}`, prepare, {
+  return scope.issue("start", options.name ?? `start ${job?.kind}`, prepare, {
     map: (child: string) => childOf<Result>(scope, child),
   });
+}
+
+async function beginChild({ parts }: Scope, command: Command, child: string): Promise<void> {
+  const { writer, clock } = parts;
+  const { path: op } = command;
+  if (!command.beginning) await writer.post(command, { kind: "begin", of: "start", op, at: clock.now(), child });
+  // Without a record, nobody would end the job.
+  if (command.isOver) throw new DOMException("the start was given up", "AbortError");
+}
+
+/**
+ * Ends the jobs that were started in a context which is given up. Recorded as steps, which the end of the function waits for.
+ * `within`: the path of that context; `scope`: the one in which they are recorded.
+ */
+export function endChildren(scope: Scope, within: string): Promise<unknown> {
+  const { commands, runtime } = scope.parts;
+  const ends = commands.giveUp(within).map((child) => {
+    const prepare = (command: Command) => {
+      command.work = { do: "attempt", fn: () => runtime.endChild(child), options: REQUEST_OPTIONS };
+    };
+    return scope.issue("step", `end ${child}`, prepare, { maxNameLength: MAX_JOB_NAME_LENGTH }).catch(() => {});
+  });
+  return Promise.all(ends);
 }
 
 function childOf<Result>(scope: Scope, name: string): ChildJob<Result> {

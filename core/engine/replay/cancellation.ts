@@ -105,7 +105,10 @@ async function deliverSettled(parts: CancellationParts, at: number): Promise<voi
     await awaitables.readDue();
     const { next } = awaitables;
     const settled = next?.awaitedPromise?.settlement;
-    if (pass.brokenRule || !next || !settled || (settled.settledAt ?? 0) > at) return;
+    if (pass.brokenRule || !next || !settled) return;
+    const { settledAt = 0, state } = settled;
+    // The clean-up has cancelled the job's children before, perhaps in the millisecond of the cancellation.
+    if (settledAt > at || (settledAt === at && state === "rejected_canceled")) return;
     writer.addReachedPath(next.path);
     await replay.deliverAwaited(next, settled);
   }

@@ -3,7 +3,7 @@
  * over, so a replay has the same sequence of windows under every timing.
  */
 import { DeadlineExceeded, JobCancelled, JobFailed, NondeterminismError, TimeoutError } from "../../author/context.ts";
-import { fromStored } from "../../author/values.ts";
+import { fromStored, wordsOf } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import type { PromiseRecord } from "../../resonate/connection/protocol.ts";
 import { isLate } from "../../resonate/deadline.ts";
@@ -108,11 +108,12 @@ export class Replay {
         return;
       case "begin":
         command.beginning = { n, at: event.at };
+        if (event.of === "start") command.child = event.child;
         return;
       case "retry":
         command.attempts = event.attempt;
         command.failingSince = event.since;
-        command.lastError = event.error.message;
+        command.lastError = wordsOf(event.error);
         command.pause = { id: promise.id, due: promise.timeoutAt };
         command.isRunning = false;
         return;
@@ -129,6 +130,7 @@ export class Replay {
     if (event.kind === "emit") this.#parts.commands.outputs.delete(command);
     // The record of an `emit` holds the size of the output, which the function does not get.
     const value = event.kind === "emit" ? undefined : record.value;
+    if (command.child !== undefined && typeof value === "string") command.child = value;
     const { pass, runtime } = this.#parts;
     const failure = error && fromStored(error, runtime.errors);
     return this.#settle(command, promise.createdAt, () => {

@@ -3,7 +3,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { NondeterminismError, type Step, type StepOptions, TimeoutError } from "../../author/context.ts";
-import { isFinal, storable, toStored, UnstorableValue } from "../../author/values.ts";
+import { isFinal, storable, toStored, UnstorableValue, wordsOf } from "../../author/values.ts";
 import { type Clock, durationInWords } from "../clock.ts";
 import { type Lease, LeaseLost, leaseOfStep } from "../job-lease.ts";
 import type { JournalWriter } from "../journal-writer.ts";
@@ -93,13 +93,14 @@ async function recordFailure(
     return writer.post(command, { kind, op, error: toStored(error, undefined, runtime.errors) });
   const hasGivenUp = retryInMs === undefined && retry !== false && !isFinal(error);
   const stored = toStored(error, hasGivenUp ? attempt : undefined, runtime.errors);
-  const failed = { step: op, attempt, reason: stored.message, retryInMs };
+  const reason = wordsOf(stored);
+  const failed = { step: op, attempt, reason, retryInMs };
   runtime.onFailedAttempt?.(error, failed);
   if (retryInMs === undefined) {
-    runtime.log.warn("step failed", { step: op, attempt, reason: stored.message });
+    runtime.log.warn("step failed", { step: op, attempt, reason });
     return writer.post(command, { kind, op, error: stored });
   }
-  runtime.log.warn("attempt failed", { step: op, attempt, reason: stored.message, retry_in_ms: retryInMs });
+  runtime.log.warn("attempt failed", { step: op, attempt, reason, retry_in_ms: retryInMs });
   const now = clock.now();
   const entry = { kind: "retry" as const, op, attempt, since: failingSince(command, now), error: stored };
   return writer.post(command, entry, { due: Math.ceil(now + retryInMs) });

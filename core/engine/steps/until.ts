@@ -4,7 +4,7 @@
  * however many came before.
  */
 import { NondeterminismError, SECOND } from "../../author/context.ts";
-import { isFinal, storable, toStored, UnstorableValue } from "../../author/values.ts";
+import { isFinal, storable, toStored, UnstorableValue, wordsOf } from "../../author/values.ts";
 import { decodeValue } from "../../resonate/codec.ts";
 import { lookId } from "../../resonate/ids.ts";
 import { durationInWords } from "../clock.ts";
@@ -77,8 +77,8 @@ async function isOverAfter(parts: StepParts, command: Command, check: StepFuncti
       await parts.writer.post(command, { kind, op, error: stored });
       return true;
     }
-    command.lastError = stored.message;
-    parts.runtime.log.warn("check failed", { step: op, reason: stored.message });
+    command.lastError = wordsOf(stored);
+    parts.runtime.log.warn("check failed", { step: op, reason: command.lastError });
     return false;
   }
 }

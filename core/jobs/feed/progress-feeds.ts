@@ -68,10 +68,10 @@ export class FeedCache {
  * cannot be reached or cannot answer.
  */
 export class ProgressFeeds {
-  readonly #client: Requests;
+  readonly #client: Pick<Requests, "call">;
   readonly #cache: FeedCache;
 
-  constructor(client: Requests, cache = new FeedCache()) {
+  constructor(client: Pick<Requests, "call">, cache = new FeedCache()) {
     this.#client = client;
     this.#cache = cache;
   }

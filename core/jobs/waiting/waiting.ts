@@ -10,14 +10,18 @@ import { followPromises } from "./follow.ts";
 /** How long the last look may take once the time is up, in milliseconds. */
 const LAST_CHECK_TIMEOUT_MS = 2_000;
 
+/** How many characters of JSON a value may have that is read with its state, at once with those of other jobs. */
+const MAX_VALUE = 40_000;
+
 interface AwaitOptions {
   /** Milliseconds. */
   timeout: number;
   /** Aborts the wait when the caller goes away. */
   signal: AbortSignal;
   /**
-   * Called once for each name whose promise has settled, and for each without one. `undecryptable`: in place of a promise that cannot be
-   * decrypted, where several names are awaited.
+   * Called once for each name whose promise has settled, and for each without one. The value of a promise is left out if there is no
+   * room to read it: see {@link DurablePromise.omitted}. `undecryptable`: in place of a promise that cannot be decrypted, where
+   * several names are awaited.
    */
   onSettled(name: string, promise: DurablePromise | undefined, undecryptable?: PromiseRecord): void;
   /** How long the connection may be silent before the promises are read, in milliseconds. Default: 30 s. */
@@ -48,21 +52,33 @@ export async function awaitSettled(
   };
   let hasAnswered = false;
   let failure: unknown;
-  const ask = async (read: (name: string) => Promise<DurablePromise | undefined>) => {
-    const readOne = async (name: string) => {
-      const { promise, undecryptable } = await resultOf(read(name), names.length > 1);
+  // An isolate has no room for a hundred large results at once.
+  const room = new ReadRoom();
+  const isBounded = () => store.client.readsMany() === true;
+  const ask = async (read: (name: string, maxValue?: number) => Promise<DurablePromise | undefined>) => {
+    const cut = new Map<string, DurablePromise>();
+    const readOne = async (name: string, maxValue?: number) => {
+      const { promise, undecryptable } = await resultOf(read(name, maxValue), names.length > 1);
       hasAnswered = true;
-      settle(name, promise, undecryptable);
+      if (promise?.omitted !== undefined) cut.set(name, promise);
+      else settle(name, promise, undecryptable);
       return promise?.characters ?? 0;
     };
-    // An isolate has no room for a hundred large results at once.
-    await new ReadRoom().read([...pending], readOne, (characters) => characters, { isBinding: false });
+    const readShort = (name: string) => readOne(name, MAX_VALUE);
+    await room.read([...pending], readShort, (characters) => characters, { isBinding: false, isBounded });
+    const large = [...cut];
+    const whole = await room.read(
+      large,
+      ([name]) => readOne(name),
+      (characters) => characters,
+    );
+    for (const [name, promise] of large.slice(whole.length)) settle(name, promise);
     failure = undefined;
   };
   const check = async (channel: Channel | undefined) => {
-    if (channel) return ask((name) => store.listen(name, channel, signal));
+    if (channel) return ask((name, maxValue) => store.listen(name, channel, signal, maxValue));
     try {
-      await ask((name) => store.get(name, signal));
+      await ask((name, maxValue) => store.get(name, signal, maxValue));
     } catch (error) {
       // A call that the end of the wait cut short says nothing about the server.
       if (signal.aborted) return;
@@ -71,9 +87,17 @@ export async function awaitSettled(
     }
   };
 
+  const charactersOf = (promise: DurablePromise | undefined) => promise?.characters ?? 0;
+  const readPushed = async (name: string) => {
+    const promise = await store.get(name, signal, room.isFull ? MAX_VALUE : undefined);
+    settle(name, promise);
+    return promise;
+  };
   const onNews = async ({ name, isChild, promise }: Settlement) => {
-    // A promise that is too large to be pushed is read.
-    if (!isChild && pending.has(name)) settle(name, promise ?? (await store.get(name, signal)));
+    if (isChild || !pending.has(name)) return;
+    if (promise) settle(name, promise);
+    // A promise that is too large to be pushed is read, if there is room.
+    else await room.read([name], readPushed, charactersOf, { isBinding: false });
   };
   const open = store.open.bind(store, names);
   await followPromises({ open, check, onNews, ...(maxSilenceMs !== undefined && { maxSilenceMs }) }, signal);
@@ -81,7 +105,7 @@ export async function awaitSettled(
   if (!stopped.signal.aborted) {
     const last = AbortSignal.any([caller, AbortSignal.timeout(LAST_CHECK_TIMEOUT_MS)]);
     try {
-      await ask((name) => store.get(name, last));
+      await ask((name, maxValue) => store.get(name, last, maxValue));
     } catch (error) {
       // A server that answered before and is slow now does not fail the wait.
       if (!hasAnswered) failure = error;

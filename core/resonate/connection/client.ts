@@ -46,8 +46,11 @@ interface Envelope {
 
 type Operation = "promise.create" | "promise.get" | "promise.settle" | "promise.register_listener";
 
-/** The kind and data of a call about one promise. */
-export type Call = { [K in Operation]: { kind: K; data: RequestData<K> } }[Operation];
+/**
+ * The kind and data of a call about one promise. `maxValue`: how many characters of JSON a value may have where the server leaves
+ * out longer ones; see {@link PromiseRecord.omitted}.
+ */
+export type Call = { [K in Operation]: { kind: K; data: RequestData<K>; maxValue?: number | undefined } }[Operation];
 
 export type Search = RequestData<"promise.search">;
 
@@ -82,7 +85,7 @@ interface SendOptions {
 }
 
 /** The requests of a client, without its connections. */
-export type Requests = Pick<ResonateClient, "call" | "send" | "search">;
+export type Requests = Pick<ResonateClient, "call" | "send" | "search" | "readMany" | "readsMany">;
 
 export class ResonateClient {
   readonly #url: string;
@@ -92,6 +95,7 @@ export class ResonateClient {
   readonly #fetcher: typeof fetch;
   readonly #exchange: Exchange;
   readonly #codec: Codec | undefined;
+  #readsMany: boolean | undefined;
   /** The connections over which the server pushes messages. */
   readonly connections: Connections;
 
@@ -146,6 +150,34 @@ export class ResonateClient {
     if (answer.status === 200) return answer.data.promise;
     if (answer.status === 404 || answer.status === 422) return undefined;
     throw refusal(answer.status);
+  }
+
+  /** Whether the server reads several promises at once; undefined before the first try. */
+  readsMany(): boolean | undefined {
+    return this.#readsMany;
+  }
+
+  /**
+   * Reads promises, or those at the beginning if all are too large for one answer. A promise that cannot be decrypted is a rejected
+   * result. Undefined if the server does not offer this.
+   *
+   * @throws {ResonateUnavailable}
+   */
+  async readMany(
+    data: RequestData<"promise.read">,
+    signal?: AbortSignal,
+  ): Promise<PromiseSettledResult<PromiseRecord | undefined>[] | undefined> {
+    try {
+      const answer = await this.send("promise.read", data, { signal });
+      if (answer.status !== 200) throw refusal(answer.status);
+      this.#readsMany = true;
+      const { records } = answer.data;
+      return await Promise.allSettled(records.map(async (record) => (record ? this.decodeRecord(record) : undefined)));
+    } catch (error) {
+      if (!(error instanceof ResonateRefused) || error.status !== 400) throw error;
+      this.#readsMany = false;
+      return undefined;
+    }
   }
 
   /**

@@ -22,6 +22,8 @@ export interface PromiseRecord {
   timeoutAt: number;
   createdAt: number;
   settledAt?: number;
+  /** How many characters the data of the value has that the server has left out, as the reader wanted. */
+  omitted?: number;
 }
 
 /** The execution of a promise. Its version grows with each lease; `ttl` is the lease's length in milliseconds. */
@@ -93,6 +95,15 @@ interface Operations {
   "promise.settle": { data: Settle; answer: PromiseAnswer };
   /** An addition of the embedded server: removes all generations of a job's name. Answers 422 if one or its clean-up is pending. */
   "promise.forget": { data: { id: string }; answer: NoData };
+  /**
+   * An addition of the embedded server: reads up to 100 promises; null stands for one that does not exist. The answer may hold only
+   * those at the beginning. The ends of pending ones are pushed to `address` while its connection is open. Values whose JSON has
+   * more than `maxValue` characters are left out.
+   */
+  "promise.read": {
+    data: { ids: readonly string[]; address?: string | undefined; maxValue?: number | undefined };
+    answer: { records: (PromiseRecord | null)[] };
+  };
   "promise.register_listener": { data: { awaited: string; address: string }; answer: PromiseAnswer };
   "promise.search": {
     data: { state?: PromiseState; tags?: Record<string, string>; limit?: number; cursor?: string };

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import * as z from "zod";
+import { defineJob } from "../../../core/index.ts";
+import { startJob } from "../../../core/jobs/start.ts";
 import { journalEntryId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/stack/program.ts";
 import { ownGroup } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";
+import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
 import { startWorker } from "../../support/worker.ts";
 
@@ -111,6 +115,32 @@ describe.concurrent("kill -9", () => {
     const { fires_at } = JSON.parse(Buffer.from(param.data, "base64").toString()).args[0];
     expect(settledAt).toBeGreaterThanOrEqual(Date.parse(fires_at));
   });
+});
+
+test.each([
+  ["is cancelled before another worker runs", "rejected_canceled"],
+  ["fails in another worker", "rejected"],
+])("a worker is killed while it starts children, and their job %s: none is left running", async (_what, state) => {
+  const { group, namespace, env } = ownGroup();
+  const worker = () =>
+    startWorker({ ...resonate.env, ...env, ...SHORT_LEASE }, { script: "test/worker/scripts/calling-worker.ts" });
+  const brood = defineJob({ kind: "brood", args: z.object({ n: z.number() }), id: ({ n }) => n });
+  const store = jobStore({ url: resonate.url, token: process.env.RESONATE_TOKEN, group, namespace }, [brood]);
+  const first = await worker();
+  const { name, id } = await startJob(store, brood, { n: 1 }, Date.now());
+  const childOf = (n: number) => resonate.get(`${namespace}nap_${n}`);
+  await until("the first children", async () => (await childOf(5)) !== undefined);
+  first.signal("SIGKILL");
+  await first.exited;
+  if (state === "rejected_canceled") await store.cancel(name);
+  await using _second = await worker();
+  expect(await resonate.settled(id, 45_000)).toMatchObject({ state });
+  const isOver = async () => {
+    const children = await Promise.all(Array.from({ length: 40 }, (_, i) => childOf(i + 1)));
+    return children.every((child) => child?.state !== "pending") ? children.filter((child) => child) : undefined;
+  };
+  const children = await until("the children to end", isOver);
+  expect(new Set(children.map((child) => child?.state))).toEqual(new Set(["rejected_canceled"]));
 });
 
 test("a job that takes longer than its lease stays with the worker that renews it", async () => {

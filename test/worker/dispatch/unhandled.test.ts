@@ -62,6 +62,10 @@ test("workers that lack a function pass its job on at growing intervals until a 
     worker.logsOf("timer_tea").filter(({ msg }) => msg === "no function for this job here"),
   );
   expect(warnings.length).toBe(2);
+  const [told] = [odd, another].flatMap((worker) =>
+    worker.logsOf("timer_tea").filter(({ msg }) => msg === "job progress"),
+  );
+  expect(told?.doing).toContain("no code for it (timer)");
   await using _ours = await the.worker();
   expect(await the.settled("timer_tea")).toBe("resolved");
 });

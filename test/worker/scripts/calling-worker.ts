@@ -1,13 +1,14 @@
 /** The product's worker with jobs that use the context's commands other than steps and sleeps. */
 import { appendFile } from "node:fs/promises";
 import * as z from "zod";
-import { defineJob, HOUR, implement, SECOND } from "../../../core/index.ts";
+import { defineJob, HOUR, implement, NonRetryableError, SECOND } from "../../../core/index.ts";
 import { runWorker } from "../../../worker/worker.ts";
 
 const args = z.object({ n: z.number() });
 const id = ({ n }: { n: number }) => n;
 
 const nap = defineJob({ kind: "nap", args, id, result: z.string() });
+const brood = defineJob({ kind: "brood", args, id });
 const impatient = defineJob({ kind: "impatient", args, id });
 const called = defineJob({ kind: "called", args, id });
 const late = defineJob({ kind: "late", args, id });
@@ -35,6 +36,11 @@ await runWorker({
     implement(nap, async (ctx) => {
       await ctx.sleep("an hour", HOUR);
       return "rested";
+    }),
+    implement(brood, async (ctx, { n }) => {
+      const numbers = Array.from({ length: 40 }, (_, i) => n + i);
+      await ctx.all(numbers, (c, each) => c.start(nap, { n: each }));
+      await ctx.step("feed", () => Promise.reject(new NonRetryableError("there is no food")));
     }),
     implement(impatient, async (ctx, { n }) => {
       const child = await ctx.start(nap, { n });

@@ -333,16 +333,13 @@ export class Connection {
     if (transport instanceof HostedTransport)
       transport.onAnswerLost = (id) => this.#pending.get(id)?.reject(new OutcomeUnknown(PROGRAM_ENDED));
     transport.onmessage = (received, extra) => {
-      const isDeep = isTooDeep(received);
       const { isCut } = this.#pending.get(String((received as IncomingMessage).id ?? owner)) ?? {};
-      if (isDeep && !isCut) return this.#refuseDeep(received as IncomingMessage, transport, owner);
-      const message = isDeep ? (cutDepths(received) as typeof received) : received;
+      const message = isCut ? (cutDepths(received) as typeof received) : received;
+      if (isTooDeep(message)) return this.#refuseDeep(message as IncomingMessage, transport, owner);
       const exact = restoreIntegers(message) as IncomingMessage;
-      const { method } = exact;
       // What a client gets is exact; all else is for code that knows no such integers.
-      const isForClient = method === undefined || method === "notifications/message";
-      const handled = isForClient ? exact : rounded(exact);
-      if (!this.#handle(handled, transport, owner)) others?.(rounded(message), extra);
+      const isForClient = exact.method === undefined || exact.method === "notifications/message";
+      if (!this.#handle(isForClient ? exact : rounded(exact), transport, owner)) others?.(rounded(message), extra);
     };
   }
 

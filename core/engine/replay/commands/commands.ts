@@ -8,6 +8,7 @@ import {
   type StepOptions,
 } from "../../../author/context.ts";
 import type { PromiseRecord } from "../../../resonate/connection/protocol.ts";
+import { splitGeneration } from "../../../resonate/ids.ts";
 import type { When } from "../../job-lease.ts";
 import type { JournalEntry } from "../../journal.ts";
 
@@ -76,6 +77,8 @@ export interface Command {
   pause?: { id: string; due: number };
   /** The record that the work was begun: its number and its time. */
   beginning?: { n: number; at: number };
+  /** The job that it starts, if that ends with this one: its name without a generation, or the whole name once it is known. */
+  child?: string;
   /** When its work began here, in milliseconds since the epoch; 0 where it has not. */
   runningSince: number;
   /** The execution ended while the work was under way. */
@@ -130,6 +133,8 @@ export class Commands {
   readonly open = new Set<Command>();
   readonly #byPath = new Map<string, Command>();
   readonly #byName = new Map<string, CommandsOfName>();
+  /** The paths of the contexts that were given up. */
+  readonly #givenUp: string[] = [];
 
   /** The window in which the cancellation reached the function. */
   #interruptedIn = 0;
@@ -179,6 +184,23 @@ export class Commands {
   /** The first step that nothing awaits, however it has ended. */
   get unawaitedStep(): Call | undefined {
     return this.#byPath.values().find((call) => call.kind === "step" && isUnawaited(call));
+  }
+
+  /**
+   * Gives up a context. Returns the jobs that end with it: those that were started in it or inside of it, and nowhere else that is
+   * not given up.
+   */
+  giveUp(path: string): string[] {
+    this.#givenUp.push(path);
+    const within = new Map<string, string>();
+    const outside = new Set<string>();
+    for (const command of this.#byPath.values()) {
+      if (command.child === undefined) continue;
+      const { base } = splitGeneration(command.child);
+      if (command.path.startsWith(path)) within.set(base, command.child);
+      else if (!this.#givenUp.some((each) => command.path.startsWith(each))) outside.add(base);
+    }
+    return [...within].flatMap(([base, child]) => (outside.has(base) ? [] : child));
   }
 
   get(path: string): Command | undefined {
