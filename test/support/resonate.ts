@@ -39,7 +39,9 @@ const codec = new Codec();
 
 /** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
 export const EMBEDDED =
-  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : programOf("resonate");
+  process.env.RESONATE_HOST === "object"
+    ? "test/support/object/object-process.ts"
+    : programOf("server/node/process.ts");
 
 interface StartOptions {
   own?: boolean;
