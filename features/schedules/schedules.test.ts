@@ -51,6 +51,8 @@ function begin(others: readonly Tool[] = []) {
     if (state.isAway) return new Response("", { status: 503 });
     const { kind, data } = JSON.parse(String(init.body));
     if (kind === "promise.search") return Response.json({ kind, head: { status: 403 }, data: "not allowed" });
+    // The simulation has the protocol of a standalone server, without the additions of the server that is brought along.
+    if (kind === "promise.read") return Response.json({ kind, head: { status: 400 }, data: "unknown kind" });
     const { status, data: answer } = await sim.send(kind, data);
     return Response.json({ kind, head: { status }, data: answer });
   });
