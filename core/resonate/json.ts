@@ -107,19 +107,30 @@ export interface UnheldNumber {
  * The first number in a value from JSON that a number of JavaScript cannot hold; undefined if there is none. If `keepsIntegers`,
  * exact integers do not count, as their digits are kept.
  */
-export function unheldNumberIn(value: unknown, keepsIntegers = false, path = ""): UnheldNumber | undefined {
-  if (typeof value === "number") return Number.isFinite(value) ? undefined : { path, value };
+export function unheldNumberIn(value: unknown, keepsIntegers = false): UnheldNumber | undefined {
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : { path: "", value };
   if (typeof value !== "object" || value === null) return undefined;
-  if (isExactInteger(value)) return keepsIntegers ? undefined : { path, value };
+  if (isExactInteger(value)) return keepsIntegers ? undefined : { path: "", value };
+  // The path is made on the way back: most values have no such number, and may have many levels.
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at++) {
+      const found = unheldNumberIn(value[at], keepsIntegers);
+      if (found) return inField(`[${at}]`, found);
+    }
+    return undefined;
+  }
   for (const key in value) {
-    const part = (value as Record<string, unknown>)[key];
-    if (typeof part !== "number" && typeof part !== "object") continue;
-    const at = Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`;
-    const found = unheldNumberIn(part, keepsIntegers, at);
-    if (found) return found;
+    const found = unheldNumberIn((value as Record<string, unknown>)[key], keepsIntegers);
+    if (found) return inField(key, found);
   }
   return undefined;
 }
+
+/** A number that was found in the field `name` of a value. */
+const inField = (name: string, { path, value }: UnheldNumber): UnheldNumber => ({
+  path: path === "" || path.startsWith("[") ? name + path : `${name}.${path}`,
+  value,
+});
 
 /** How many characters of an exact integer a message repeats. */
 const MAX_SHOWN_DIGITS = 40;

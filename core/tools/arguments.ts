@@ -98,7 +98,7 @@ export async function check(input: Input, args: Record<string, unknown>): Promis
     const fitted = lenient(json, args);
     const unheld = unheldIn(json, fitted, keepsIntegers);
     if (unheld.length > 0) return { problems: unheld };
-    parsed = await schema.safeParseAsync(fitted);
+    if (!parsed || fitted !== args) parsed = await schema.safeParseAsync(fitted);
   }
   const names = Object.keys((json.properties ?? {}) as object);
   const hasUnknown = !isOpen && Object.keys(args).some((name) => !names.includes(name));

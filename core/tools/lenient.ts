@@ -5,7 +5,10 @@
 import type { JsonSchema } from "../author/job.ts";
 import { integerOf, isExactInteger, isRecord, unheldNumberIn, unheldReason, valueIn } from "../resonate/json.ts";
 
-/** Converts each argument to the form that `schema`, the JSON Schema of an object, requires, if the intent is clear. */
+/**
+ * Converts each argument to the form that `schema`, the JSON Schema of an object, requires, if the intent is clear. Returns `args` if
+ * nothing is to convert.
+ */
 export function lenient(schema: JsonSchema, args: Record<string, unknown>): Record<string, unknown> {
   return new Forms(schema).fitProperties(schema, args);
 }
@@ -20,7 +23,7 @@ export function unheldIn(schema: JsonSchema, args: Record<string, unknown>, keep
   const takesOnlyText = (property: JsonSchema = {}) =>
     new Forms(schema).alternatives(property).every(({ type }) => type === "string");
   const problems = Object.entries(args).flatMap(([name, value]) => {
-    const found = unheldNumberIn(value, keepsIntegers, name);
+    const found = unheldNumberIn({ [name]: value }, keepsIntegers);
     // JSON that is passed as text keeps its digits.
     const isJsonText = isRecord(value) && Object.hasOwn(properties, name) && takesOnlyText(properties[name]);
     if (!found || isJsonText) return [];
@@ -49,7 +52,9 @@ class Forms {
       const isEmpty = part === null ? !this.#accepts(property, "null") : part === "" && !this.#takesEmptyText(property);
       return isEmpty && !required.includes(name) ? [] : [[name, this.#fit(name, property, part)]];
     });
-    return Object.fromEntries(entries);
+    const isSame =
+      entries.length === Object.keys(value).length && entries.every(([name, part]) => part === value[name]);
+    return isSame ? value : Object.fromEntries(entries);
   }
 
   /** The schemas of which a value must fit one, without references and unions. */
@@ -108,7 +113,8 @@ class Forms {
 
   #fitList(schema: JsonSchema, list: readonly unknown[]): unknown {
     const { items } = this.alternatives(schema).find((one) => acceptsType(one, "array")) ?? {};
-    return isRecord(items) ? list.map((item) => this.#fit("", items, item)) : list;
+    const fitted = isRecord(items) ? list.map((item) => this.#fit("", items, item)) : list;
+    return fitted.every((item, at) => item === list[at]) ? list : fitted;
   }
 
   #isListOfTexts(schema: JsonSchema): boolean {

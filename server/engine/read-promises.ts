@@ -29,14 +29,15 @@ export function readPromises(store: Store, now: number, { kind, head, data }: Re
   const changes: Change[] = [];
   const records: (object | null)[] = [];
   let characters = 0;
-  /** A pending promise may be past its deadline. */
+  /** A promise that is past its deadline, and that nothing has timed out. */
   const current = (id: string): StoredPromise | undefined => {
     changes.push(...carryOut(state, now, { kind: "promise.get", head, data: { id } }).changes);
     return state.promise(id);
   };
   for (const id of ids) {
     const stored = store.head(id, maxValue);
-    const promise = stored?.promise.state === "pending" ? current(id) : stored?.promise;
+    const isDue = stored?.promise.state === "pending" && stored.promise.timeoutAt <= now;
+    const promise = isDue ? current(id) : stored?.promise;
     if (address !== undefined && promise?.state === "pending") changes.push({ kind: "watch", address, promise: id });
     const omitted = stored?.omittedCharacters;
     records.push(promise ? { ...promiseRecord(promise), ...(omitted !== undefined && { omitted }) } : null);
