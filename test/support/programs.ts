@@ -11,7 +11,7 @@ import { put } from "../../cli/bundle/put.ts";
 
 /**
  * The sources of programs, and the modules of programs that tests write. Not those whose tests
- * read the lines of sources in errors: a bundle has others.
+ * read the lines of sources in errors, or the name of the file: a bundle has others.
  */
 const SOURCES = [
   "worker/{main,index}.ts",
@@ -19,7 +19,6 @@ const SOURCES = [
   "wrap/index.ts",
   "wrap/worker/{index,implementations}.ts",
   "cli/wrap/serve-calls.ts",
-  "test/wrap/counting.ts",
   "test/{account,files,limits,tasks}/fixture/*-worker.ts",
   "test/conformance/conformance-worker.ts",
   "test/events/outputs/worker.ts",
