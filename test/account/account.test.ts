@@ -10,10 +10,10 @@ import { type EdgeProcess, startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { until } from "../../testing/stack/program.ts";
+import { startWorker } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { rpc } from "../support/rpc.ts";
-import { startWorker } from "../support/worker.ts";
 
 let archive: SampleArchive;
 let data: string;

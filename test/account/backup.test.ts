@@ -9,12 +9,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { ownGroup } from "../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { startServer } from "../contract/server.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { rpc } from "../support/rpc.ts";
-import { startWorker } from "../support/worker.ts";
 
 const { token, sha256 } = newToken();
 const JULY = { latitude: 47.61, longitude: -122.33, year: 2013, month: 7 };

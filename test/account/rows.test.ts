@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, until } from "../../testing/stack/program.ts";
+import { startWorker } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { connectTo, promise } from "../contract/server.ts";
-import { startWorker } from "../support/worker.ts";
 
 let url: string;
 let archive: SampleArchive;

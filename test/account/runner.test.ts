@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { newToken } from "../../cli/static-token.ts";
 import { type Program, run, until, watch } from "../../testing/stack/program.ts";
+import { startWorker } from "../../testing/stack/worker-process.ts";
 import { currentClient, type McpClient } from "../support/clients.ts";
 import { resonateAt } from "../support/resonate.ts";
-import { startWorker } from "../support/worker.ts";
 
 const { token, sha256 } = newToken();
 let env: Record<string, string>;

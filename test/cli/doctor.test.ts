@@ -9,9 +9,9 @@ import { checkWorker } from "../../cli/doctor/check-worker.ts";
 import type { Finding } from "../../cli/doctor/finding.ts";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { run, until } from "../../testing/stack/program.ts";
+import { startWorker } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { startWorker } from "../support/worker.ts";
 import { nowhere, of, serve } from "./doctor.ts";
 
 vi.setConfig({ testTimeout: 40_000, maxConcurrency: 6 });

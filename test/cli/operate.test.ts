@@ -6,10 +6,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startJob } from "../../core/jobs/start.ts";
 import { run, until } from "../../testing/stack/program.ts";
-import { ownGroup } from "../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../testing/stack/worker-process.ts";
 import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { startWorker } from "../support/worker.ts";
 import { strictForecast, titles } from "../worker/scripts/changed/changing.ts";
 
 vi.setConfig({ testTimeout: 150_000 });

@@ -13,13 +13,13 @@ import { ResonateClient } from "../../core/resonate/connection/client.ts";
 import { becomesIdle } from "../../testing/stack/job-states.ts";
 import { freePort } from "../../testing/stack/port.ts";
 import { run, waitForAnswer } from "../../testing/stack/program.ts";
+import { startWorker } from "../../testing/stack/worker-process.ts";
 import { CLOCK_PATH } from "../../testing/time/movable-edge.ts";
 import { startTime } from "../../testing/time/stack-time.ts";
 import { startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { bearerBindings, callerAt } from "../auth/support.ts";
 import { EMBEDDED } from "../support/resonate.ts";
 import { cpuSeconds, memory } from "../support/usage.ts";
-import { startWorker } from "../support/worker.ts";
 
 const DAY = 86_400_000;
 

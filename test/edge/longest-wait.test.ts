@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
+import { programOf } from "../support/programs.ts";
 import { rpc } from "../support/rpc.ts";
 import { startStack } from "../support/stack.ts";
 
 test("a wait of 300 seconds is answered after 285, before clients give up, with a note on how to go on", async () => {
   await using stack = await startStack({
-    programs: { edge: "test/edge/hasty-edge.ts", worker: "worker/main.ts" },
+    programs: { edge: "test/edge/hasty-edge.ts", worker: programOf("worker") },
   });
   const call = async (name: string, args: object) =>
     (await rpc(stack.url, "tools/call", { name, arguments: args }, { capabilities: {} })).result.structuredContent;

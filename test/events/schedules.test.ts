@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../testing/stack/program.ts";
 import { bearerBindings, callerAt, type TestCaller } from "../auth/support.ts";
+import { programOf } from "../support/programs.ts";
 import { rpc } from "../support/rpc.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventsAt } from "./support.ts";
@@ -94,7 +95,7 @@ test("an invalid schedule is refused at once", async () => {
 test("a definition's schedule fires once even if everything is killed before; a replaced schedule does not fire", async () => {
   const data = await mkdtemp(join(tmpdir(), "scheduled-"));
   const bindings = { AT: soon(9 * 365 * 86_400_000) };
-  const programs = { edge: "test/events/scheduled/edge.ts", worker: "worker/main.ts" };
+  const programs = { edge: "test/events/scheduled/edge.ts", worker: programOf("worker") };
   await using own = await startStack({ own: { data }, bindings, programs });
   const found = async (of: string) => {
     const { data } = await own.resonate.call("promise.search", { limit: 100 });

@@ -6,9 +6,8 @@ import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { isIdle } from "../../infra/container/wake.ts";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { until } from "../../testing/stack/program.ts";
-import { type WorkerProcess } from "../../testing/stack/worker-process.ts";
+import { startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { currentClient } from "../support/clients.ts";
-import { startWorker } from "../support/worker.ts";
 
 /** Stands for the platform's containers: a request starts the named one's worker if it does not run, which then answers. */
 async function startEngine(env: () => Record<string, string>) {

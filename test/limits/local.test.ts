@@ -10,11 +10,10 @@ import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { serveHttp } from "../../testing/stack/http-server.ts";
 import { run, until } from "../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { isAccount } from "../support/account.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
-import { startWorker } from "../support/worker.ts";
 import { call, names, send } from "./support.ts";
 
 let dir: string;

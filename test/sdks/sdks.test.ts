@@ -7,6 +7,7 @@ import { execa } from "execa";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../testing/stack/program.ts";
 import { CLIENTS, type McpClient } from "../support/clients.ts";
+import { programOf } from "../support/programs.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
@@ -79,7 +80,7 @@ describe("a job of a group whose worker is written with one of Resonate's SDKs",
     });
   beforeAll(async () => {
     resonate = await startResonate();
-    stack = await startStack({ resonate, programs: { edge: "test/sdks/words-edge.ts", worker: "worker/main.ts" } });
+    stack = await startStack({ resonate, programs: { edge: "test/sdks/words-edge.ts", worker: programOf("worker") } });
     client = await (CLIENTS[0] as (typeof CLIENTS)[number]).connect(stack.url);
   });
   afterAll(async () => {

@@ -36,9 +36,7 @@ function fill(count: number): void {
 
 /** Starts a server that must not start, and returns its output. */
 async function refusal(...args: string[]): Promise<string> {
-  await using program: Program = run(programOf("server/node/process.ts"), {
-    args: ["--port", "0", "--data", dir, ...args],
-  });
+  await using program: Program = run(programOf("resonate"), { args: ["--port", "0", "--data", dir, ...args] });
   const { exitCode } = await program.exited;
   expect(exitCode).toBe(1);
   return program.output();

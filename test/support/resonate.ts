@@ -39,9 +39,7 @@ const codec = new Codec();
 
 /** The embedded server's program: in a Node process, or, with `RESONATE_HOST=object`, in a Durable Object in workerd. */
 export const EMBEDDED =
-  process.env.RESONATE_HOST === "object"
-    ? "test/support/object/object-process.ts"
-    : programOf("server/node/process.ts");
+  process.env.RESONATE_HOST === "object" ? "test/support/object/object-process.ts" : programOf("resonate");
 
 interface StartOptions {
   own?: boolean;

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { startEdge } from "../../cli/launcher/local-edge.ts";
 import { watch } from "../../testing/stack/program.ts";
 import { disposePart, part, type StackPart } from "../../testing/stack/stack-part.ts";
-import { ownGroup, type WorkerProcess } from "../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../tools/weather/sample-archive/server.ts";
 import { isAccount, isRunner, openAccount } from "./account.ts";
 import { type Gate, startGate } from "./gate.ts";
+import { programOf } from "./programs.ts";
 import { type Resonate, resonateAt, startResonate } from "./resonate.ts";
-import { startWorker } from "./worker.ts";
 
 export type { StackPart } from "../../testing/stack/stack-part.ts";
 
@@ -96,7 +96,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
 
   const workers: StackPart<WorkerProcess>[] = [];
   const addWorker = async () => {
-    const launch = () => startWorker({ ...address, ...upstream() }, programs && { script: programs.worker });
+    const launch = () =>
+      startWorker({ ...address, ...upstream() }, { script: programs?.worker ?? programOf("worker") });
     const worker = part(await launch(), launch);
     workers.push(worker);
     return worker;

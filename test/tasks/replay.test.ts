@@ -8,11 +8,10 @@ import { feedEntryId, journalEntryId } from "../../core/resonate/ids.ts";
 import { callerJobs } from "../../core/tools/caller-jobs.ts";
 import { ALIVE } from "../../features/crash-loop/crash-loop.ts";
 import { until } from "../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../testing/stack/worker-process.ts";
 import { startGate } from "../support/gate.ts";
 import { jobStore } from "../support/job-store.ts";
 import { type Resonate, startResonate } from "../support/resonate.ts";
-import { startWorker } from "../support/worker.ts";
 import { interview } from "./fixture/interview.ts";
 
 /** The time within which a Resonate server repeats a lost dispatch (after half a minute), in milliseconds. */

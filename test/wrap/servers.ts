@@ -2,11 +2,10 @@
 import { join } from "node:path";
 import { freePort } from "../../testing/stack/port.ts";
 import { type Program, run, until } from "../../testing/stack/program.ts";
-import { programOf } from "../support/programs.ts";
 
 export const EVERYTHING = join(process.cwd(), "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
 export const FILESYSTEM = join(process.cwd(), "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
-export const COUNTING = programOf("test/wrap/counting.ts");
+export const COUNTING = join(process.cwd(), "test/wrap/counting.ts");
 
 export interface HttpServer extends AsyncDisposable {
   readonly url: string;

@@ -1,16 +1,15 @@
 /** Runs wrapped servers in tests: a project like that of `wrap`, as a stack. */
 import { randomUUID } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { Log } from "../../core/index.ts";
 import { freePort } from "../../testing/stack/port.ts";
-import { startStackOn, type TestStack, type TestStackOptions } from "../../testing/stack/stack.ts";
+import { startStack, type TestStack, type TestStackOptions } from "../../testing/stack/stack.ts";
 import type { Snapshot, WrapOptions } from "../../wrap/index.ts";
 import { writeSnapshot } from "../../wrap/worker/snapshot-file.ts";
 import { WrappedServer } from "../../wrap/worker/wrapped-server.ts";
-import { programOf } from "../support/programs.ts";
 import { accept, tasksAt } from "../tasks/support.ts";
 
 export const SILENT_LOG: Log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -20,27 +19,29 @@ let count = 0;
 /** The files of a project around a server, like those that `sync` writes and the documents show. */
 const projectFiles = (options: WrapOptions) => ({
   "package.json": JSON.stringify({ name: options.name, type: "module", "durable-mcp-edge": { wrapped: "runs.ts" } }),
-  "server.ts": `import { wrapServer } from "${programOf("wrap/index.ts")}";
+  "server.ts": `import { wrapServer } from "${module("wrap/index.ts")}";
 export const server = wrapServer(${JSON.stringify(options)});
 `,
-  "runs.ts": `import { runWrapped } from "${programOf("wrap/worker/index.ts")}";
+  "runs.ts": `import { runWrapped } from "${module("wrap/worker/index.ts")}";
 import { server } from "./server.ts";
 export const runs = runWrapped(server, { snapshot: new URL("./snapshot.ts", import.meta.url) });
 `,
-  "worker.ts": `import { runWorker } from "${programOf("worker/index.ts")}";
+  "worker.ts": `import { runWorker } from "${module("worker/index.ts")}";
 import { runs } from "./runs.ts";
 await runWorker({ functions: runs });
 `,
   // Like the worker of `wrap`, which its edge reaches directly.
-  "direct-worker.ts": `import { serveCallsOf } from "${programOf("cli/wrap/serve-calls.ts")}";
-import { runWorker } from "${programOf("worker/index.ts")}";
-import { implementationsOf } from "${programOf("wrap/worker/implementations.ts")}";
+  "direct-worker.ts": `import { serveCallsOf } from "${module("cli/wrap/serve-calls.ts")}";
+import { runWorker } from "${module("worker/index.ts")}";
+import { implementationsOf } from "${module("wrap/worker/implementations.ts")}";
 import { server as definition } from "./server.ts";
 const { functions, server } = implementationsOf(definition, { snapshot: new URL("./snapshot.ts", import.meta.url) });
 serveCallsOf(definition, server, process.env, { debug() {}, info() {}, warn() {}, error() {} });
 await runWorker({ functions });
 `,
 });
+
+const module = (path: string) => resolve(path);
 
 /** Writes such a project, and returns its folder and the server's tools. */
 export async function projectOf(options: WrapOptions): Promise<{ root: string; snapshot: Snapshot }> {
@@ -66,7 +67,7 @@ export async function wrappedStack(
   const callsEnv = atOnce
     ? { WRAP_CALLS: `http://127.0.0.1:${await freePort()}`, WRAP_CALLS_TOKEN: randomUUID() }
     : undefined;
-  const stack = await startStackOn(programOf("server/node/process.ts"), {
+  const stack = await startStack({
     edge: "test/wrap/wrap-edge.ts",
     worker: join(root, callsEnv ? "direct-worker.ts" : "worker.ts"),
     ...more,

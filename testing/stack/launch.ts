@@ -55,10 +55,10 @@ export function variablesOf(
   return { callbacks, worker, edge };
 }
 
-export async function launchResonate(program: string, url: string, state: string, time: Time): Promise<Program> {
+export async function launchResonate(url: string, state: string, time: Time): Promise<Program> {
   const { imports, env } = time.movable("resonate");
   const args = ["--port", new URL(url).port, "--data", state];
-  const server = run(program, {
+  const server = run(programPath("server/node/process"), {
     args,
     env: { ...UNSET_VARIABLES, ...env, RESONATE_LOCAL_TOKEN: "" },
     imports,

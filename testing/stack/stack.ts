@@ -3,7 +3,6 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { objectsIn } from "../../cli/launcher/data-directory.ts";
-import { programPath } from "../../cli/package.ts";
 import { Cleanups } from "../../cli/process/cleanups.ts";
 import { readProject, workerOf } from "../../cli/project.ts";
 import { ResonateClient } from "../../core/resonate/index.ts";
@@ -108,12 +107,7 @@ const JOB_TIMEOUT_MS = 45_000;
  * await stack.clock.advance(86_400_000);
  * const { results } = await stack.call("await_result", { job_names: [set.job_name] });
  */
-export function startStack(options: TestStackOptions = {}): Promise<TestStack> {
-  return startStackOn(programPath("server/node/process"), options);
-}
-
-/** Starts a stack on a program of the Resonate server. */
-export async function startStackOn(program: string, options: TestStackOptions): Promise<TestStack> {
+export async function startStack(options: TestStackOptions = {}): Promise<TestStack> {
   const { workers: count = 1, ports = {} } = options;
   const root = resolve(options.root ?? ".");
   const script = options.worker === undefined ? workerOf(readProject(root)) : resolve(root, options.worker);
@@ -126,7 +120,7 @@ export async function startStackOn(program: string, options: TestStackOptions): 
   const state = await mkdtemp(join(tmpdir(), "resonate-"));
   cleanups.defer(() => rm(state, { recursive: true, force: true }));
   const resonateUrl = `http://127.0.0.1:${ports.resonate || (await freePort())}`;
-  const startResonate = () => launchResonate(program, resonateUrl, state, time);
+  const startResonate = () => launchResonate(resonateUrl, state, time);
   const resonate = part(await startResonate(), startResonate);
   disposePart(cleanups, resonate);
 

@@ -4,12 +4,11 @@ import { defineJob } from "../../../core/index.ts";
 import { startJob } from "../../../core/jobs/start.ts";
 import { journalEntryId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";
 import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 });
 

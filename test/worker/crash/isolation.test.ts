@@ -5,9 +5,8 @@ import { retryJob } from "../../../core/jobs/retry-job.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { executionMarkId, orderId } from "../../../core/resonate/ids.ts";
 import { run, until } from "../../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 20 });
 

@@ -5,11 +5,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { feedEntryId, isChildOf } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 let resonate: Resonate;
 beforeAll(async () => {

@@ -3,11 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Gate, startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 3 });
 

@@ -1,11 +1,10 @@
 /** A worker with more jobs than slots claims them as they are dispatched, and keeps them until their turn. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 4 });
 

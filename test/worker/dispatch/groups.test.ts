@@ -1,9 +1,8 @@
 /** Kinds of jobs with their own worker group. */
 import { expect, test } from "vitest";
 import { run } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 const script = "test/worker/scripts/grouped-worker.ts";
 

@@ -1,10 +1,9 @@
 /** The limit for an upstream holds for all workers together, even when one of them dies. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 const MAX_CONCURRENT = 3;
 

@@ -10,10 +10,9 @@ import { parse } from "yaml";
 import { startChild } from "../../../cli/process/child.ts";
 import { freePort } from "../../../testing/stack/port.ts";
 import { until, waitForAnswer, watch } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { resonateAt } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 const binary = process.env.RESONATE_BIN ?? "";
 

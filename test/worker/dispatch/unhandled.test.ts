@@ -1,10 +1,9 @@
 /** Workers of one group that do not all know the same functions. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 vi.setConfig({ testTimeout: 120_000 });
 

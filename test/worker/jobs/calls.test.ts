@@ -14,10 +14,9 @@ import { startJob } from "../../../core/jobs/start.ts";
 import { childOf, ORDER_TAG } from "../../../core/resonate/codec.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 const script = "test/worker/scripts/calling-worker.ts";
 const { group, namespace, env } = ownGroup();

@@ -9,11 +9,10 @@ import { startJob } from "../../../core/jobs/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { cleanUpId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { startGate } from "../../support/gate.ts";
 import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 import { booking, brief, hasty, resumed } from "../scripts/cancelled.ts";
 
 const { group, namespace, env } = ownGroup();

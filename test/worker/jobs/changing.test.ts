@@ -12,10 +12,9 @@ import { startJob } from "../../../core/jobs/start.ts";
 import { viewOf } from "../../../core/jobs/status.ts";
 import { ResonateClient } from "../../../core/resonate/connection/client.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 import {
   eggs,
   forecast,

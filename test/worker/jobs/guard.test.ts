@@ -7,10 +7,9 @@ import type { RemoteStore } from "../../../core/jobs/remote-store.ts";
 import { endpointOf } from "../../../core/resonate/connection/endpoint.ts";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { jobStore } from "../../support/job-store.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 import { collecting, counting, forgetful, lasting, order, request, telling } from "../scripts/guarded.ts";
 
 const { namespace, env } = ownGroup();

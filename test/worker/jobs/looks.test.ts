@@ -6,11 +6,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PromiseRecord } from "../../../core/resonate/connection/protocol.ts";
 import { journalEntryId } from "../../../core/resonate/ids.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Gate, startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 const PASSES = 14;
 const MONTHS = 48;

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { monthBounds } from "../../../tools/weather/calendar.ts";
 import type { Fault } from "../../../tools/weather/sample-archive/faults.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 vi.setConfig({ testTimeout: 60_000, maxConcurrency: 30 });
 

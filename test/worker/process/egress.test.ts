@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { serveHttp } from "../../../testing/stack/http-server.ts";
-import { ownGroup } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker } from "../../../testing/stack/worker-process.ts";
 import { startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 test("requests go only to the archive and to Resonate, even if a job or the archive names other addresses", async () => {
   await using elsewhere = await serveHttp((_req, res) => res.end("{}"));

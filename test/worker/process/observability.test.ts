@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../../testing/stack/program.ts";
-import { ownGroup, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
+import { ownGroup, startWorker, type WorkerProcess } from "../../../testing/stack/worker-process.ts";
 import { type SampleArchive, startSampleArchive } from "../../../tools/weather/sample-archive/server.ts";
 import { attribute, startCollector } from "../../support/collector.ts";
 import { startGate } from "../../support/gate.ts";
 import { type Resonate, startResonate } from "../../support/resonate.ts";
-import { startWorker } from "../../support/worker.ts";
 
 let resonate: Resonate;
 beforeAll(async () => {

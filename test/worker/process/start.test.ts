@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => resonate?.[Symbol.asyncDispose]());
 
-const start = (env: Record<string, string>) => run(programOf("worker/main.ts"), { env: { HEALTH_PORT: "0", ...env } });
+const start = (env: Record<string, string>) => run(programOf("worker"), { env: { HEALTH_PORT: "0", ...env } });
 
 describe.concurrent("a worker does not start", () => {
   test("with a server of an unsupported release", async () => {

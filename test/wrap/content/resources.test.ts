@@ -5,9 +5,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEdge } from "../../../cli/launcher/local-edge.ts";
-import { startStackOn, type TestStack } from "../../../testing/stack/stack.ts";
+import { startStack, type TestStack } from "../../../testing/stack/stack.ts";
 import { bearer, bearerBindings } from "../../auth/support.ts";
-import { programOf } from "../../support/programs.ts";
 import { connect, linesOf, projectOf } from "../support.ts";
 
 const EDGE = "test/wrap/content/pair-edge.ts";
@@ -32,7 +31,7 @@ beforeAll(async () => {
   const [east, west] = pair.map(({ root }) => JSON.stringify(resolve(root, "runs.ts")));
   await writeFile(
     worker,
-    `import { runWorker } from ${JSON.stringify(programOf("worker/index.ts"))};
+    `import { runWorker } from ${JSON.stringify(resolve("worker/index.ts"))};
 import { runs as east } from ${east};
 import { runs as west } from ${west};
 await runWorker({ functions: [...east, ...west] });
@@ -40,7 +39,7 @@ await runWorker({ functions: [...east, ...west] });
   );
   const WRAP_PAIR = JSON.stringify(pair.map(({ options, snapshot }) => ({ options, snapshot })));
   const bindings = { ...bearerBindings(TOKENS), WRAP_PAIR };
-  stack = await startStackOn(programOf("server/node/process.ts"), { edge: EDGE, worker, bindings });
+  stack = await startStack({ edge: EDGE, worker, bindings });
 });
 afterAll(async () => stack?.[Symbol.asyncDispose]());
 
