@@ -181,14 +181,17 @@ export class Journal {
     );
   }
 
-  /** The jobs that end with this one: those that its records started, and those that a lost worker may have started. */
+  /**
+   * The jobs that end with this one, in the order of their starts: those of earlier runs, those that its records started, and those
+   * that a lost worker may have started.
+   */
   get children(): string[] {
     const names = new Map<string, string>();
     for (const { event, value } of this.events) {
       if (event.kind === "begin" && event.of === "start") names.set(event.op, event.child);
       else if (event.kind === "start" && names.has(event.op) && typeof value === "string") names.set(event.op, value);
     }
-    return [...names.values()];
+    return [...(this.run?.children ?? []), ...names.values()];
   }
 
   /** The promise of another job, if it is known to have settled. */

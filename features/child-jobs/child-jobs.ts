@@ -121,8 +121,7 @@ export class ChildJobs {
 
   /** Ends the children in a job's journal, which is read under `lease`; resolves with their number. */
   async endAllOf(parent: string, lease: TaskLease): Promise<number> {
-    const journal = await readNewest(new Journal(), parent, (id) => lease.get(id));
-    const children = [...(journal.run?.children ?? []), ...journal.children];
+    const { children } = await readNewest(new Journal(), parent, (id) => lease.get(id));
     await this.endAll(parent, children);
     return children.length;
   }

@@ -22,7 +22,7 @@ export const childJobs = (jobs: ChildJobs): WorkerFeature => ({
     const conclude = run.conclude.bind(run);
     // Comes first: if this process crashes before the job has failed, the next one ends the children again.
     run.conclude = async (end) => {
-      if (end.kind === "failed") await jobs.endAll(run.promise.id, childrenOf(run));
+      if (end.kind === "failed") await jobs.endAll(run.promise.id, run.memory.journal.children);
       return conclude(end);
     };
     return next();
@@ -50,17 +50,12 @@ export const startsJobs = (jobs: ChildJobs, observe: Observe): WorkerFeature => 
   },
 });
 
-/** The names of the jobs that end with this one, in the order of their starts. */
-const childrenOf = ({ memory: { journal } }: JobRun): string[] => [
-  ...(journal.run?.children ?? []),
-  ...journal.children,
-];
-
 /** Passes the jobs of a run that it did not await on to the next run. */
 function passOnChildren(run: JobRun, next: NextRun): void {
-  const open = childrenOf(run).filter((name) => {
+  const { journal } = run.memory;
+  const open = journal.children.filter((name) => {
     const id = run.runtime.promiseOf(name);
-    return id === undefined || !run.memory.journal.settledElsewhere(id);
+    return id === undefined || !journal.settledElsewhere(id);
   });
   next.children.push(...open.slice(-MAX_CHILDREN_OF_EARLIER_RUNS));
 }

@@ -218,7 +218,7 @@ test.each(["stdio", "http"])(
 
 test("the server's log messages, by the protocol and on stderr, are in the worker's log", async () => {
   await using server = await counting();
-  await server.call("logs", { id: "a" });
+  expect(await server.call("logs", { id: "a" })).toMatchObject({ content: [{ text: "logged" }] });
   const logLines = () => server.logs().filter(({ msg }) => msg === "wrapped server says");
   for (const line of ["a by the protocol", "a beside it"])
     await until(line, () => logLines().some(({ says }) => says === line), WAIT_MS);

@@ -35,14 +35,6 @@ let session: Session | undefined;
 
 /** The scopes of the functions around `fn`, innermost first; none if they cannot be told. */
 export function scopesOf(fn: object): readonly Scope[] {
-  try {
-    return inspect(fn);
-  } catch {
-    return [];
-  }
-}
-
-function inspect(fn: object): Scope[] {
   const exchange = globalThis as { [EXCHANGE]?: unknown };
   let scopes: { description: string; object: Scope }[] = [];
   try {
@@ -57,10 +49,12 @@ function inspect(fn: object): Scope[] {
     const functionDeclaration = `function () { ${EXCHANGE_EXPRESSION}(this) }`;
     post("Runtime.callFunctionOn", { objectId: list, functionDeclaration });
     post("Runtime.releaseObjectGroup", { objectGroup: OBJECT_GROUP });
+    return scopes.flatMap(({ description, object }) => (OUTER_SCOPES.includes(description) ? [] : [readable(object)]));
+  } catch {
+    return [];
   } finally {
     delete exchange[EXCHANGE];
   }
-  return scopes.filter(({ description }) => !OUTER_SCOPES.includes(description)).map(({ object }) => readable(object));
 }
 
 /** A scope without the variables whose declaration has not been executed: an access to these throws. */

@@ -218,8 +218,9 @@ function fromProgram(line: string): void {
   const value = jsonOf(line);
   // A program may write any JSON, for example null, and other text.
   const message: Message = Object(value);
-  const { id, method, params } = message;
-  if (value === undefined) send(user, "m", line);
+  const { id, method, params, result, error } = message;
+  const isMessage = [id, method, result, error].some((field) => field !== undefined);
+  if (!isMessage) send(user, "m", line);
   else if (method === undefined) onResponse(message, line);
   else if (id !== undefined) onQuestion(id, params, line);
   else onNotification(message, line);
@@ -236,9 +237,7 @@ function onResponse(message: Message, line: string): void {
   const { id: number = null, error } = message;
   const id = ids.idOf(number);
   if (id !== undefined) ids.delete(number);
-  // A program may write JSON that is no message.
-  const isResponse = Boolean(error) || message.result !== undefined;
-  const isStray = isResponse && id === undefined && !(number === null ? error : ids.isUsed(number));
+  const isStray = id === undefined && !(number === null ? error : ids.isUsed(number));
   if (!isStray) return onAnswer(id ?? (number === null ? onlyRequest() : undefined), message, line);
   send(user, "s", JSON.stringify(`${UNKNOWN_ID.message}\n`));
   onAnswer(onlyRequest(), message, JSON.stringify({ jsonrpc: "2.0", error: UNKNOWN_ID }));
