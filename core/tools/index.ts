@@ -6,7 +6,7 @@ export { check, jobName, jobNames, jsonText, MAX_NAMES, nameText } from "./argum
 export { completeResult, MAX_WHOLE_CHARACTERS } from "./byte-range.ts";
 export type { CallFeature, CallRequest, CallResult, ToolCall } from "./call-feature.ts";
 export { callerJobs } from "./caller-jobs.ts";
-export { checkAnswer, schemaIssues } from "./check-answer.ts";
+export { checkAnswer, giveAnswer, schemaIssues } from "./answering.ts";
 export { storeInParts } from "./chunks.ts";
 export {
   answerReader,
@@ -22,7 +22,6 @@ export {
 } from "./content.ts";
 export { EVENT_ERROR_CODES, type EventErrorCodes, eventError, invalidParams } from "./event-errors.ts";
 export { CARD_FILES, type FileView } from "./file-view.ts";
-export { giveAnswer } from "./give-answer.ts";
 export { HOSTS, type HostSetup, hostSetups, type Server } from "./host-setups.ts";
 export type { Identity } from "./identity.ts";
 export { findPromise, type HandleRequest, JobHandles, promiseOf, unknownTaskError } from "./job-handles.ts";
