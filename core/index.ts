@@ -29,7 +29,7 @@ export {
   RetryableError,
   SECOND,
   type Spent,
-  type StartOptions,
+  type ChildJobOptions,
   type Step,
   StepInterrupted,
   type StepOptions,

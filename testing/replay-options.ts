@@ -10,7 +10,7 @@ import {
   problemsOf,
   type Question,
   type Startable,
-  type StartOptions,
+  type ChildJobOptions,
 } from "../core/author/index.ts";
 import { nameIn } from "../core/engine/index.ts";
 import { AnswerEntry } from "../core/jobs/index.ts";
@@ -130,7 +130,7 @@ function refuseOtherArgs(
   name: string,
   before: string,
   started: string,
-  { ifExists }: StartOptions,
+  { ifExists }: ChildJobOptions,
 ): void {
   if (before === started || ifExists === "join" || otherArguments === "accept") return;
   throw new NonRetryableError(

@@ -11,7 +11,7 @@ import {
   NonRetryableError,
   type Retry,
   SECOND,
-  type StartOptions,
+  type ChildJobOptions,
   TimeoutError,
 } from "./context.ts";
 import { implement } from "./implement.ts";
@@ -51,7 +51,7 @@ test("a start whose arguments differ only in what the id leaves out throws, and 
   const article = z.object({ order: z.string(), what: z.string() });
   const ship = defineJob({ kind: "ship", args: article, id: ({ order }) => order });
   const both = async (ctx: Context) => {
-    const start = (what: string, options?: StartOptions) =>
+    const start = (what: string, options?: ChildJobOptions) =>
       ctx.start(ship, { order: "7", what }, options).then(
         ({ name }) => name,
         (error) => [error.name, error.message],

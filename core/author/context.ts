@@ -273,6 +273,7 @@ export interface Startable<Args, Result = unknown> {
   readonly kind: string;
   readonly args: { parse(value: unknown): Args };
   readonly result?: { parse(value: unknown): Result } | undefined;
+  readonly shared?: boolean;
 }
 
 /**
@@ -296,9 +297,9 @@ export interface ChildJob<Result = unknown> {
  * Options of {@link Context.start}. `name`: of the call, by default `start` and the kind of job.
  *
  * @example
- * const options: StartOptions = { ifExists: "join", whenParentEnds: "leave" };
+ * const options: ChildJobOptions = { ifExists: "join", whenParentEnds: "leave" };
  */
-export interface StartOptions {
+export interface ChildJobOptions {
   name?: string;
   /**
    * `join`: returns the job of that name even if it was started with other arguments, which the definition's `id` leaves out.
@@ -306,9 +307,10 @@ export interface StartOptions {
    */
   ifExists?: "join";
   /**
-   * `cancel` (the default): the job is cancelled, with its clean-up, if the job that starts it fails, is cancelled or times out,
-   * or if the branch or item that starts it is given up. A job that completes leaves its children. `leave`: it is left in any case,
-   * as are `shared` jobs, those that existed before, and those that a clean-up starts. Temporal: `ParentClosePolicy`; Restate has no counterpart.
+   * `cancel`: the job is cancelled, with its clean-up, if the job that starts it fails, is cancelled or times out, or if the branch or
+   * item that starts it is given up; a `shared` job goes on for others that want it. A job that completes leaves its children.
+   * `leave`: it is left in any case, as are jobs of one caller that existed before, and those that a clean-up starts. The default is
+   * `leave` for `shared` jobs, otherwise `cancel`. Temporal: `ParentClosePolicy`; Restate has no counterpart.
    */
   whenParentEnds?: "cancel" | "leave";
 }
@@ -479,7 +481,7 @@ export interface Context<Env = unknown> {
 
   /**
    * Starts another job for the caller of this one, or finds it. Takes the definition of `defineJob` or `defineDurableTool`.
-   * Throws a {@link NonRetryableError} if the job that has its name has other arguments: see {@link StartOptions}.
+   * Throws a {@link NonRetryableError} if the job that has its name has other arguments: see {@link ChildJobOptions}.
    * Temporal: `startChild`; Restate: `ctx.serviceSendClient`.
    *
    * @example const child = await ctx.start(report, { day: "2026-11-21" });
@@ -487,7 +489,7 @@ export interface Context<Env = unknown> {
   start<Args, Result = unknown>(
     job: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
     args: Args,
-    options?: StartOptions,
+    options?: ChildJobOptions,
   ): Promise<ChildJob<Result>>;
 
   /**

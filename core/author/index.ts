@@ -20,7 +20,7 @@ export {
   RetryableError,
   SECOND,
   type Startable,
-  type StartOptions,
+  type ChildJobOptions,
   type Step,
   StepInterrupted,
   type StepOptions,

@@ -1,5 +1,5 @@
 /** What an execution uses, and its possible ends. */
-import type { Budgets, Context, ErrorClass, Log, Metrics, StartOptions } from "../author/context.ts";
+import type { Budgets, Context, ErrorClass, Log, Metrics, ChildJobOptions } from "../author/context.ts";
 import type { EventDefinition } from "../author/event.ts";
 import type { Clock } from "./clock.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -61,7 +61,7 @@ export interface Runtime extends JobOfStep {
 }
 
 /** How another job is started. */
-export interface ChildStart extends StartOptions {
+export interface ChildStart extends ChildJobOptions {
   /**
    * Records that a job of this name, perhaps a later generation of it, is about to be started that ends with this one.
    *

@@ -45,7 +45,7 @@ export class ChildJobs {
     try {
       const parsedArgs = job.args.parse(args);
       const name = await job.name(parsedArgs);
-      const endsChildren = options.whenParentEnds !== "leave" && !job.shared;
+      const endsChildren = options.whenParentEnds === "cancel";
       return await this.#inTurn(promise.id, name, async () => {
         if (endsChildren) await options.begin(name);
         return this.#requests.add(async () => {
@@ -107,11 +107,12 @@ export class ChildJobs {
   ): Promise<void> {
     const store = this.#options.store.onBehalfOf(parent);
     const tag = localId(parent, this.#options.namespace);
-    const isChild = ({ record }: DurablePromise) => record.tags[PARENT_TAG] === tag;
+    // Whoever wants a shared job has claimed it.
+    const isChild = ({ job, record }: DurablePromise) => job.shared || record.tags[PARENT_TAG] === tag;
     let promise = await store.get(name);
     if (promise && (isWhole || !isChild(promise)))
       ({ promise } = await newestGeneration(store, base, promise, { generation }));
-    if (promise?.state === "pending" && isChild(promise)) await store.end(promise);
+    if (promise?.state === "pending" && isChild(promise)) await endOrGiveUp(store, promise);
   }
 
   /** Cancels the jobs that end with a job which has ended, or is about to end. */
@@ -139,10 +140,14 @@ export class ChildJobs {
     if (!ofParent || !hasNoResult(ofParent)) return false;
     const ofChild = store.onBehalfOf(parent);
     const child = await ofChild.get(ofChild.names.nameIn(promise.id)).catch(ignore);
-    const cancelled = child && (await ofChild.end(child).catch(ignore));
+    const cancelled = child && (await endOrGiveUp(ofChild, child).catch(ignore));
     return cancelled?.promise.state === "rejected_canceled";
   }
 }
+
+/** Cancels a child; a shared one goes on if others want it. */
+const endOrGiveUp = (store: RemoteStore, child: DurablePromise) =>
+  child.job.shared ? store.cancel(child.name) : store.end(child);
 
 /** Whether a job has failed, was cancelled or has timed out. */
 const hasNoResult = ({ state }: PromiseRecord) => state.startsWith("rejected");

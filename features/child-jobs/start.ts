@@ -10,8 +10,8 @@ declare module "../../core/jobs/job-feature.ts" {
 }
 
 export const endsWithParent: JobFeature = {
-  start({ job, by: { parent, endsChildren }, tags }, next) {
-    if (endsChildren && parent !== undefined && !job.shared) tags[PARENT_TAG] = parent;
+  start({ by: { parent, endsChildren }, tags }, next) {
+    if (endsChildren && parent !== undefined) tags[PARENT_TAG] = parent;
     return next();
   },
 };

@@ -1,5 +1,5 @@
 /** The plan of a trial: when its worker dies, and what its job depends on. */
-import type { Budgets, ErrorClass, EventDefinition, Question, StartOptions } from "../../core/author/index.ts";
+import type { Budgets, ErrorClass, EventDefinition, Question, ChildJobOptions } from "../../core/author/index.ts";
 import type { JournalRecord } from "../../core/engine/index.ts";
 
 /** A death of the worker at a request to the server. Requests are counted from 1 over the whole trial. */
@@ -45,7 +45,7 @@ export interface Dependencies {
   /** See {@link Runtime.nextArgs}. */
   nextArgs?(args: unknown): unknown;
   /** The name of another job that is started. @throws {NonRetryableError} if a worker would not start it */
-  nameOf?(job: { kind: string }, args: unknown, options: StartOptions): Promise<string>;
+  nameOf?(job: { kind: string }, args: unknown, options: ChildJobOptions): Promise<string>;
   /** The outcome of another job, and how long the job takes. */
   job?(name: string): { after: number; result?: unknown; error?: Error } | undefined;
   /** The records of the steps that an earlier attempt at the job has finished, by their paths. */

@@ -1,5 +1,5 @@
 /** One trial of a durable function in simulation, in which its worker dies as a plan says. */
-import { type Job, toStored } from "../../core/author/index.ts";
+import { toStored } from "../../core/author/index.ts";
 import {
   type CallbackParam,
   type ExecutionEnd,
@@ -208,7 +208,7 @@ class Trial {
       clock: worker.clock,
       start: async (job, args, options) => {
         const name = (await nameOf?.(job, args, options)) ?? job.kind;
-        const isChild = options.whenParentEnds !== "leave" && !(job as Partial<Job>).shared;
+        const isChild = options.whenParentEnds === "cancel";
         return inTurn(worker, name, async () => {
           if (isChild) await options.begin(name);
           return this.#point(worker, `the start of ${name}`, () => this.#startJob(name, isChild));

@@ -27,7 +27,7 @@ export const gatherRange = implement(range, async (ctx, args) => {
 });
 
 async function gather(ctx: Context, args: Month) {
-  const job = await ctx.start(month, args);
+  const job = await ctx.start(month, args, { whenParentEnds: "cancel" });
   const id = { year: args.year, month: args.month, job_name: job.name };
   try {
     return { ...id, weather: await job.result() };

@@ -19,12 +19,13 @@ const startAll = (ctx: Context) =>
     ctx.start(job("child"), {}),
     ctx.start(job("left"), {}, { whenParentEnds: "leave" }),
     ctx.start(job("shared", { shared: true }), {}),
+    ctx.start(job("released", { shared: true }), {}, { whenParentEnds: "cancel" }),
   ]);
 
 const cases: Record<string, Case> = {
   "it fails": {
     code: (ctx) => startAll(ctx).then(() => ctx.step("pay", fail)),
-    ended: ["child"],
+    ended: ["child", "released"],
     left: ["left", "shared"],
   },
   "it fails while a start is under way": {
@@ -33,13 +34,13 @@ const cases: Record<string, Case> = {
   },
   "it is cancelled": {
     code: (ctx) => startAll(ctx).then(() => ctx.sleep("a day", DAY)),
-    ended: ["child"],
+    ended: ["child", "released"],
     left: ["left", "shared"],
     isCancelled: true,
   },
   "its deadline comes": {
     code: (ctx) => startAll(ctx).then(([child]) => child.result()),
-    ended: ["child"],
+    ended: ["child", "released"],
     left: ["left", "shared"],
   },
   "it fails in a later run": {
@@ -47,7 +48,11 @@ const cases: Record<string, Case> = {
       n === 1 ? ctx.start(job("child"), {}).then(() => ctx.continueAs({ n: 2 })) : ctx.step("pay", fail),
     ended: ["child"],
   },
-  "it completes": { code: (ctx) => startAll(ctx).then(() => "done"), ended: [], left: ["child", "left", "shared"] },
+  "it completes": {
+    code: (ctx) => startAll(ctx).then(() => "done"),
+    ended: [],
+    left: ["child", "left", "shared", "released"],
+  },
   "a branch loses a race": {
     code: async (ctx) => {
       const waits = (kind: string) => async (c: Context) => (await c.start(job(kind), {})).result();

@@ -4,7 +4,7 @@ import {
   NondeterminismError,
   SECOND,
   type Startable,
-  type StartOptions,
+  type ChildJobOptions,
   type StepOptions,
 } from "../../author/context.ts";
 import type { Command } from "../replay/commands/commands.ts";
@@ -18,7 +18,7 @@ export function start<Args, Result>(
   scope: Scope,
   definition: Startable<Args, Result> | { readonly job: Startable<Args, Result> },
   args: Args,
-  options: StartOptions = {},
+  options: ChildJobOptions = {},
 ): Promise<ChildJob<Result>> {
   const job = definition && "job" in definition ? definition.job : definition;
   const prepare = (command: Command) => {
@@ -27,7 +27,7 @@ export function start<Args, Result>(
         "ctx.start takes a definition, as defineDurableTool and defineJob make it, and its arguments",
       );
     }
-    const { whenParentEnds = "cancel" } = options;
+    const { whenParentEnds = job.shared ? "leave" : "cancel" } = options;
     if (whenParentEnds !== "cancel" && whenParentEnds !== "leave")
       throw new NondeterminismError(`ctx.start: whenParentEnds is ${whenParentEnds}; it is "cancel" or "leave"`);
     const begin = (child: string) => beginChild(scope, command, child);
