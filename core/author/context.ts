@@ -185,7 +185,7 @@ export interface StepOptions {
  * without a time of day or a random value.
  *
  * @example
- * const order = () => fetch(url).then((response) => response.json());
+ * const order = async () => ({ due: "2026-12-24" }); // as a service answers
  * const { due } = await ctx.step("order", order, { schema: z.object({ due: z.coerce.date() }) }); // a Date
  */
 export interface CheckedStepOptions<Result> extends StepOptions {
