@@ -29,7 +29,7 @@ import { Cards, cardFeature } from "../features/cards/cards.ts";
 import { consent } from "../features/consent/call.ts";
 import { withoutConsent } from "../features/consent/consent.ts";
 import { discoveryRoutes } from "../features/discovery/routes.ts";
-import { Events, eventFeature, QUERY_PARAMS } from "../features/events/methods.ts";
+import { Events, QUERY_PARAMS } from "../features/events/methods.ts";
 import type { EventMethods } from "../features/events/object.ts";
 import { files } from "../features/files/call.ts";
 import type { Files, LoadFiles } from "../features/files/files.ts";
@@ -276,7 +276,7 @@ function callFeatures(shared: EdgeParts): { features: EdgeFeature[]; calls: Tool
     taskService
       ? tasks(taskService, listenMethod(taskService, identity.info, watchable))
       : { name: "no-tasks", ...noTasks },
-    events && eventFeature(events),
+    events?.feature,
     events &&
       callers &&
       webHooks({

@@ -22,7 +22,7 @@ interface WebHookFeatureOptions {
   of(key: string): Remote<WebHookMethods>;
   codes: EventErrorCodes;
   /** The events that a request is about. @throws {ProtocolError} for a request that is not valid */
-  queryOf(params: Params): EventQuery;
+  queryOf(params: Params): Promise<EventQuery>;
   /** The parameters by which a request says that. */
   queryParams: readonly string[];
 }
@@ -48,7 +48,7 @@ export function webHooks({ of, codes, queryOf, queryParams }: WebHookFeatureOpti
   };
   /** Has events delivered by web hook, or renews that. */
   const subscribe = async (params: Params, caller: Caller): Promise<Params> => {
-    const { limit: _, ...query } = queryOf(params);
+    const { limit: _, ...query } = await queryOf(params);
     const { delivery, ttlMs } = hookOf(params, caller);
     const { mode = "webhook", url, secret = "" } = delivery;
     if (mode !== "webhook") throw eventError(codes, "Unsupported", { feature: "deliveryMode", value: mode });
@@ -59,7 +59,7 @@ export function webHooks({ of, codes, queryOf, queryParams }: WebHookFeatureOpti
   };
   /** Ends a subscription by web hook. */
   const unsubscribe = async (params: Params, caller: Caller): Promise<Params> => {
-    const { name, filter } = queryOf(params);
+    const { name, filter } = await queryOf(params);
     const { url } = hookOf(params, caller).delivery;
     if (!URL.canParse(url)) throw eventError(codes, "NotFound", { kind: "subscription" });
     return granted(await of(caller.key).unsubscribe(caller, { name, filter, url: new URL(url).href }));

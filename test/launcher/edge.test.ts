@@ -69,7 +69,7 @@ test("the code that it evaluates at its start is small, in few modules, and so i
     await sizeOf(start),
     await sizeOf(await modulesWith("@modelcontextprotocol/server", bundle)),
   ];
-  expect(ofStart).toBeLessThan(116_500);
+  expect(ofStart).toBeLessThan(115_000);
   expect(ofStart + ofSdk).toBeLessThan(200_000);
   expect(await sizeOf([bundle.main, ...bundle.modules])).toBeLessThan(450_000);
 });
